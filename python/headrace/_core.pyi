@@ -205,6 +205,17 @@ def views_pipeline(
     slots_kept: int,
     isa: str = "",
 ) -> Pipeline: ...
+def joined_pipeline(
+    recipes: Sequence[Recipe],
+    luts: Sequence[npt.NDArray[np.uint8]],
+    *,
+    layout: str,
+    threads: int,
+    max_pixels: int,
+    pass_order: str,
+    slots_kept: int,
+    isa: str = "",
+) -> Pipeline: ...
 def now_ns() -> int: ...
 def duration_bounds() -> list[int]: ...
 def start_recording(most: int) -> None: ...

@@ -1,4 +1,4 @@
-// Binds the pipeline that makes several views of each sample.
+// Binds the pipelines of several recipes: that which makes several views of each sample, and that of joined datasets.
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +8,7 @@
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
 #include "core/pipeline/views/views_backend.h"
+#include "core/pipeline/workers/joined_backend.h"
 
 namespace py = pybind11;
 
@@ -37,12 +38,37 @@ std::unique_ptr<PyPipeline> views_pipeline(const std::vector<py::object>& recipe
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
+// `recipes`, `luts`: one for each kind of sample; the first draw of a sample is the number of its recipe.
+std::unique_ptr<PyPipeline> joined_pipeline(const std::vector<py::object>& recipes, const std::vector<py::buffer>& luts,
+                                            const std::string& layout, int threads, int64_t max_pixels,
+                                            const std::string& pass_order, int slots_kept, const std::string& isa) {
+  if (recipes.empty() || recipes.size() != luts.size()) {
+    throw py::value_error("one table for each recipe, at least one");
+  }
+  std::vector<SampleOptions> kinds;
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    kinds.push_back(to_sample_options(recipes[i], luts[i], layout, max_pixels, pass_order));
+  }
+  PipelineOptions options{kinds.front()};
+  options.recorder = process_recorder();
+  options.threads = threads;
+  options.kernels = named_kernels(isa);
+  const Kernels& chosen = options.kernels != nullptr ? *options.kernels : kernels();
+  const auto backend = std::make_shared<JoinedBackend>(std::move(kinds), chosen, static_cast<size_t>(slots_kept));
+  options.recipe.draws = backend->draws();
+  options.backend = backend;
+  return std::make_unique<PyPipeline>(std::move(options));
+}
+
 }  // namespace
 
 void bind_views(py::module_& module) {
   module.def("views_pipeline", &views_pipeline, py::arg("recipes"), py::arg("luts"), py::kw_only(), py::arg("layouts"),
              py::arg("stacked"), py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"),
              py::arg("slots_kept"), py::arg("isa") = "");
+  module.def("joined_pipeline", &joined_pipeline, py::arg("recipes"), py::arg("luts"), py::kw_only(), py::arg("layout"),
+             py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"),
+             py::arg("isa") = "");
 }
 
 }  // namespace headrace

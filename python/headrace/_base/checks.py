@@ -32,6 +32,14 @@ def whole_number(name: str, value: Any, smallest: int | None = None) -> int:
     return number
 
 
+def length_or_none(dataset: Any) -> int | None:
+    """Returns the number of samples of a dataset; None if it has no length."""
+    try:
+        return len(dataset)
+    except Exception:  # one that raises: torch may never ask for it
+        return None
+
+
 class Unasked(int):
     """A default of an argument that acts in another way than the same number given."""
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headrace.datasets.fields.boxes import Boxes
     from headrace.datasets.fields.fields_dataset import Fields
     from headrace.datasets.lmdb.lmdb_dataset import LMDB
+    from headrace.datasets.mixture.mixture_dataset import Mixture, MixturePart
     from headrace.datasets.sources.arrays import ImageArray
     from headrace.datasets.sources.blobs import EncodedImages
     from headrace.datasets.sources.image_files import ImageFiles
@@ -49,6 +50,8 @@ __all__ = [
     "ImageFiles",
     "ImageFolder",
     "LitData",
+    "Mixture",
+    "MixturePart",
     "Parquet",
     "TarShards",
     "TarStream",
@@ -68,6 +71,7 @@ _HOMES = {
     "Audio": "audio.audio_dataset",
     "LMDB": "lmdb.lmdb_dataset",
     "MDS": "tables.mds",
+    **dict.fromkeys(("Mixture", "MixturePart"), "mixture.mixture_dataset"),
     "Arrow": "tables.arrow",
     "Boxes": "fields.boxes",
     "Columns": "columns.columns_dataset",

@@ -1,11 +1,12 @@
 """Samplers for one process or many: torch's protocol, seeded, in orders that do not depend on the number of ranks.
 
-Decisions: 0011, 0079.
+Decisions: 0011, 0079, 0113.
 """
 
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.lengths import LengthBucketBatchSampler
+from headrace.sampler.mixture import MixtureSampler
 from headrace.sampler.padding import Padded, PaddingCollate
 from headrace.sampler.permutation import PermutationSampler
 from headrace.sampler.repeated import RepeatedAugment
@@ -14,6 +15,7 @@ __all__ = [
     "AspectRatioBatchSampler",
     "DistributedSampler",
     "LengthBucketBatchSampler",
+    "MixtureSampler",
     "Padded",
     "PaddingCollate",
     "PermutationSampler",

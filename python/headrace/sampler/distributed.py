@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -46,6 +46,22 @@ class Share(Generic[Item]):
             return items[: len(items) - over]
         return items + list(itertools.islice(itertools.cycle(head), self.world_size - over))
 
+    def iterate(self, whole: Any, start: int, offset: int = 0) -> Iterator[Item]:
+        """Iterates over this rank's items from number `start` on.
+
+        Args:
+            whole: the order of all ranks, with a length and ``iter_from(position)``.
+            offset: items of the order that do not belong to the ranks' shares; an earlier job had them.
+        """
+        count, step = len(whole), self.world_size
+        over = max(0, count - offset) % step
+        first = offset + self.rank + start * step
+        stop = count - over if self.drop_last else count
+        own = itertools.islice(whole.iter_from(min(first, stop)), 0, max(0, stop - first), step)
+        if not over or self.drop_last or self.rank < over or first > count - over + self.rank:
+            return own
+        return itertools.chain(own, itertools.islice(whole.iter_from((self.rank - over) % count), 1))
+
     def select_items(self, items: list[Item]) -> list[Item]:
         """Returns this rank's items."""
         return items[self.rank :: self.world_size]
@@ -65,7 +81,10 @@ class RankSampler(Seeded, TorchDistributedSampler[Item]):
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Item]:
-        order = list(self.whole)
+        whole = self.whole
+        if hasattr(whole, "iter_from"):  # any part of it is computed, so none of it is stored
+            return self.share.iterate(whole, 0)
+        order = list(whole)
         return iter(self.share.select_items(self.share.even(order, order)))
 
 
@@ -148,6 +167,13 @@ class ShardedSampler(RankSampler[Any]):
     def whole(self) -> Iterable[object]:
         """The order of all ranks together in the current epoch: the inner sampler."""
         return self.sampler
+
+    @property
+    def iter_from(self) -> Callable[[int], Iterator[Any]]:
+        """Iterates over this rank's items from a number on; AttributeError if the inner sampler has no such method."""
+        if not hasattr(self.sampler, "iter_from"):
+            raise AttributeError("iter_from")
+        return lambda start: self.share.iterate(self.sampler, start)
 
     def __len__(self) -> int:
         items, ranks = len(self.sampler), self.num_replicas  # type: ignore[arg-type]

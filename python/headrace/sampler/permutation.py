@@ -21,7 +21,6 @@ ROUNDS = 8
 
 # Indices computed at once: enough to amortise the overhead of numpy's calls, few enough to fit the second-level cache.
 _BLOCK = 2**15
-_STREAM = 0  # stream number for epoch_words
 _HALF = np.uint64(32)
 # The multipliers of MurmurHash3's 64-bit finaliser.
 _FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
@@ -63,7 +62,7 @@ class PermutationSampler(Seeded, Sampler[int]):
         self._length = _length_of(data_source)
         self.seed: int = whole_number("seed", seed)
         self.epoch = 0
-        self._made: tuple[int, _Permutation] | None = None  # (epoch, its permutation), the newest
+        self._made: tuple[int, Permutation] | None = None  # (epoch, its permutation), the newest
 
     def __len__(self) -> int:
         return self._length
@@ -110,26 +109,39 @@ class PermutationSampler(Seeded, Sampler[int]):
             flat[begin : begin + _BLOCK] = permutation.at(flat[begin : begin + _BLOCK])
         return flat.reshape(given.shape)
 
-    def _permutation(self) -> _Permutation:
+    def _permutation(self) -> Permutation:
         if self._made is None or self._made[0] != self.epoch:
-            kind = _Stored if self._length <= TABLE else _Feistel
-            self._made = self.epoch, kind(self._length, self.seed, self.epoch)
+            self._made = self.epoch, permutation_of(self._length, self.seed, self.epoch)
         return self._made[1]
 
     def __getstate__(self) -> State:
         return {**self.__dict__, "_made": None}
 
 
-class _Permutation(Protocol):
+class Permutation(Protocol):
+    """A permutation of [0, n)."""
+
     def at(self, positions: Int64Array) -> Int64Array:
         """Maps positions in range, int64 (n,), to samples, a new int64 array (n,)."""
+
+
+def permutation_of(length: int, seed: int, epoch: int, stream: int = 0, table: int = TABLE) -> Permutation:
+    """Returns a permutation of [0, length), the same for equal arguments.
+
+    Args:
+        length: 1 or more.
+        seed, epoch, stream: see `epoch_words`.
+        table: up to this length it is stored.
+    """
+    kind = _Stored if length <= table else _Feistel
+    return kind(length, seed, epoch, stream)
 
 
 class _Stored:
     """A stored permutation: positions sorted by random words. Uniform unless two words are equal (at most 2**-33)."""
 
-    def __init__(self, length: int, seed: int, epoch: int) -> None:
-        self._order = np.argsort(epoch_words(seed, epoch, _STREAM, length), kind="stable")
+    def __init__(self, length: int, seed: int, epoch: int, stream: int = 0) -> None:
+        self._order = np.argsort(epoch_words(seed, epoch, stream, length), kind="stable")
 
     def at(self, positions: Int64Array) -> Int64Array:
         return self._order[positions]
@@ -138,11 +150,11 @@ class _Stored:
 class _Feistel:
     """An alternating Feistel network over the bits of the largest position, with cycle walking."""
 
-    def __init__(self, length: int, seed: int, epoch: int) -> None:
+    def __init__(self, length: int, seed: int, epoch: int, stream: int = 0) -> None:
         bits = max(2, (length - 1).bit_length())  # 2**bits < 2 * length, except for lengths 1 and 2
         self._length = np.uint64(length)
         self._high_bits, self._low_bits = bits // 2, bits - bits // 2
-        self._keys = epoch_words(seed, epoch, _STREAM, ROUNDS)
+        self._keys = epoch_words(seed, epoch, stream, ROUNDS)
 
     def at(self, positions: Int64Array) -> Int64Array:
         values = self._encrypt_values(positions.astype(np.uint64))
@@ -176,7 +188,7 @@ class _Feistel:
         return changed
 
 
-def _iterate_in_blocks(permutation: _Permutation, start: int, stop: int) -> Iterator[list[int]]:
+def _iterate_in_blocks(permutation: Permutation, start: int, stop: int) -> Iterator[list[int]]:
     for begin in range(start, stop, _BLOCK):
         yield permutation.at(np.arange(begin, min(begin + _BLOCK, stop))).tolist()
 

@@ -13,7 +13,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace import DataLoader, ImageArray
 from headrace import transforms as T
-from headrace.sampler import DistributedSampler, PermutationSampler, RepeatedAugment
+from headrace.sampler import DistributedSampler, PermutationSampler, RepeatedAugment, ShardedSampler
 from rank_loaders import FEW, ranks, steps, whole
 from support import assert_same, blobs, train
 
@@ -298,3 +298,13 @@ def test_chains_of_jobs_of_any_size_deliver_what_is_left() -> None:
         # Each sample once; the end may be filled up with the first samples.
         assert sorted(seen[:count]) == list(range(count))
         assert seen[count:] == (seen[:count] * 4)[: len(seen) - count] and len(seen) - count < 4
+
+
+def test_a_share_of_a_computed_order_is_not_stored() -> None:
+    whole = PermutationSampler(10**10 + 1, seed=2)
+    for rank, last in ((0, 10**10), (5, 0)):  # the last item of rank 5 repeats one of the first
+        share = ShardedSampler(whole, 8, rank)
+        assert next(iter(share)) == whole.at([rank])[0]
+        assert list(share.iter_from(len(share) - 1)) == [whole.at([last if rank == 0 else rank - 1])[0]]
+    with pytest.raises(AttributeError):
+        _ = ShardedSampler(range(5), 2, 0).iter_from

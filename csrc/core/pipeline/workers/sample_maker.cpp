@@ -31,16 +31,16 @@ void SampleMaker::store(const RawImage& image, Batch& batch, int sample) {
 
 bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
                        int sample, bool /*may_offload*/) {
-  const JpegHeader header = decoder_.header(bytes, options_, stats);
+  const JpegHeader header = decoder_.header(bytes, options_, *counted_);
   batch->sizes[static_cast<size_t>(sample)] = header.size;
   const Plan plan = batch->plan_of(sample, options_.recipe, draws, header.size);
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
   if (batch->is_new_memory && options_.strides.frames == 1) {
     const size_t each = options_.strides.sample_bytes;
-    decoder_.touch(batch->memory + static_cast<size_t>(batch->place(sample)) * each, each, stats);
+    decoder_.touch(batch->memory + static_cast<size_t>(batch->place(sample)) * each, each, *counted_);
   }
-  decoder_.decode(bytes, header, decode_box(plan, header.size), sink, batch->entry_points.get(), stats,
+  decoder_.decode(bytes, header, decode_box(plan, header.size), sink, batch->entry_points.get(), *counted_,
                   [&] { finish(*batch, sample); });
   return true;
 }

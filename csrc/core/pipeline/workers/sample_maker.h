@@ -25,6 +25,9 @@ class SampleMaker : public SampleWorker {
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
   void store(const RawImage& image, Batch& batch, int sample) override;
 
+  /// Adds this worker's work to the counters of another one, which must outlive this.
+  void count_in(StageStats& other) { counted_ = &other; }
+
  protected:
   const SampleOptions& options_;
   const uint8_t* const lut_;
@@ -35,6 +38,7 @@ class SampleMaker : public SampleWorker {
   /// Called after the last row of a sample.
   virtual void finish(Batch& /*batch*/, int /*sample*/) {}
 
+  StageStats* counted_ = &stats;
   TimedDecoder decoder_;
   Fuser fuser_;
 };

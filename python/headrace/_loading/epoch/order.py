@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import BatchSampler
 
+from headrace._loading.epoch.planned_occurrences import PlannedOccurrences
 from headrace._loading.epoch.sampler_items import Naming, as_indices
 from headrace._loading.epoch.sampler_kinds import draws_at_once
 from headrace._loading.epoch.sampler_state import History, SamplerState
@@ -161,7 +162,8 @@ class EpochOrder:
         self.sampler, self.ahead = sampler, ahead
         self._length, self._cut, self._naming = length, cut, naming
         self._head: list[object] = []  # the first items, which may be repeated to fill the ranks' last batches
-        self._occurrences = None if unique else Occurrences(length)
+        self._planned = PlannedOccurrences.of(sampler, Share())
+        self._occurrences = None if unique or self._planned is not None else Occurrences(length)
         self._at_once = draws_at_once(sampler)
         self._reads = self._taken = 0  # batches that torch's loader would have read by now, and those read here
         self._cuts: deque[Cut] = deque()  # of batches that torch's loader would have read
@@ -297,6 +299,8 @@ class EpochOrder:
         iter_from = getattr(self.sampler, "iter_from", None)
         if iter_from is not None and self._occurrences is None:
             passed = min(wanted, len(self.sampler))  # type: ignore[arg-type]
+            if self._planned is not None:
+                self._planned.jump(passed)
             self._head = list(itertools.islice(iter_from(0), self._cut.share.world_size))
             self._begin(iter_from(passed))
             self.asked = True
@@ -356,7 +360,9 @@ class EpochOrder:
             if batch.is_other:
                 made.append(batch)
                 continue
-            if self._occurrences is not None:
+            if self._planned is not None:
+                occurrences = self._planned.take(len(indices))
+            elif self._occurrences is not None:
                 occurrences = self._occurrences.take(indices)
             else:
                 places = np.full(len(indices), number) if self._cut.batch_size is None else np.arange(len(indices))

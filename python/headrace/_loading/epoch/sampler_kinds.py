@@ -39,6 +39,11 @@ def is_headrace_sampler(sampler: object) -> TypeGuard[Seeded]:
     return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
 
 
+def plans_occurrences(sampler: object) -> bool:
+    """Whether a sampler is headrace's own, and knows from a position how often its epoch yields a sample before."""
+    return is_headrace_sampler(sampler) and hasattr(sampler, "occurrences")
+
+
 def draws_at_once(sampler: object) -> bool:
     """Whether a sampler makes all its draws with its first item: when the others are taken is not to be noticed."""
     if is_torchs(sampler, SequentialSampler, WeightedRandomSampler, TorchDistributedSampler):

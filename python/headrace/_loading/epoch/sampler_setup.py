@@ -17,9 +17,11 @@ from headrace._base.ranks import World
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_kinds import is_headrace_sampler, is_torchs, names_each_once
 from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epoch_of_samplers
+from headrace.datasets.mixture.mixture_dataset import Mixture
 from headrace.datasets.sources import BlobDataset, image_sizes
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
+from headrace.sampler.mixture import MixtureSampler
 from headrace.sampler.random_sequential import SeededRandomSampler, SeededSequentialSampler
 
 # Attributes of headrace's and torch's samplers that do not affect the order of all ranks together.
@@ -50,11 +52,13 @@ def shard_samplers(
 ) -> Samplers:
     """Returns samplers that yield this rank's share of the given order.
 
-    If no sampler is given, makes one; with a seed, its order follows from the seed.
+    If no sampler is given, makes one; with a seed, its order follows from the seed, and that of a mixture always does.
 
     Raises:
         ValueError: a given sampler already splits its order among ranks, or the dataset is iterable.
     """
+    if isinstance(dataset, Mixture) and not given.any:
+        given = Samplers(None, MixtureSampler(dataset, seed or 0, shuffle=bool(given.shuffle)), None)
     shuffle, sampler, batch_sampler = given
     if world.size == 1:
         if sampler is batch_sampler is None and seed is not None and not isinstance(dataset, IterableDataset):
@@ -156,6 +160,8 @@ def _describe_order(sampler: Any, seed: int | None) -> str:
     if not is_headrace_sampler(sampler) and not type(sampler).__module__.startswith("torch."):
         return kind
     decides = {name: _describe_value(value) for name, value in vars(sampler).items() if not name.startswith("_")}
+    if is_headrace_sampler(sampler):
+        decides["order"] = sampler.describe()
     if isinstance(sampler, RandomSampler):
         decides["num_samples"] = repr(sampler.num_samples)
     elif isinstance(sampler, TorchDistributedSampler):

@@ -88,6 +88,28 @@ class Saved:
             return self.step
         return self.step if self.num_workers and sum(one.count for one in self.workers.values()) == self.step else 0
 
+    def for_ranks(self, fits: Fits, samples: int) -> Saved:
+        """Returns this state as one of a loader with another number of ranks, whose sampler computes its order from a
+        position: samples of all ranks that were delivered take the place of batches.
+
+        Args:
+            fits: the loader's values.
+            samples: number of samples of the epoch on all ranks.
+
+        Returns:
+            The state itself, if the number of ranks is the same, or other states belong to it.
+        """
+        position, saved = self.position, self.fits
+        ranks, size = saved.get("ranks"), saved.get("batch_size")
+        done = self.finished or position.has_states or position.missing or self.has_states
+        if done or not isinstance(ranks, int) or ranks == fits["ranks"]:
+            return self
+        offset = position.offset + position.upto * ranks * (size or 1)
+        if saved.get("drop_last") and position.upto >= (samples - position.offset) // ranks // (size or 1):
+            offset = samples  # the epoch was complete; what is left was dropped
+        now = {**saved, "ranks": fits["ranks"], "batch_size": fits["batch_size"] if size else size}
+        return replace(self, position=IndexPosition(offset=offset), step=0, since=0, fits=now)
+
     def check(self, fits: Fits, iterable: bool, num_workers: int) -> None:
         """Raises ValueError if a loader cannot resume from this state."""
         if (iterable or self.has_states) and num_workers != self.num_workers:
@@ -118,6 +140,7 @@ def format_state(saved: Saved) -> State:
         "drawn": position.upto,
         "missing": list(position.missing),
         "occurrences": position.occurrences,
+        "offset": position.offset,
         "fits": dict(saved.fits),
     }
     of_samplers = {
@@ -210,7 +233,8 @@ def _parse_torch_state(state: State) -> Saved:
     fits: Fits = {}
     if ours is not None:
         upto, missing, counts = _checked_count(ours, "drawn"), tuple(ours["missing"]), ours.get("occurrences")
-        position = IndexPosition(position.at, upto, missing, position.sampler, position.iterator, counts)
+        offset = _checked_count(ours, "offset") if "offset" in ours else 0  # earlier versions had none
+        position = IndexPosition(position.at, upto, missing, position.sampler, position.iterator, counts, offset)
         random, late = ours["generators"], ours["generators_late"]
         start = TorchStart(
             int(ours["epoch"]),

@@ -224,6 +224,11 @@ class TorchProgress:
         return self._count
 
     @property
+    def offset(self) -> int:
+        """Number of samples of all ranks before the epoch's first batch, delivered with another number of ranks."""
+        return self._position.offset
+
+    @property
     def untouched(self) -> bool:
         """Whether no batch has been requested yet."""
         return self._count == 0

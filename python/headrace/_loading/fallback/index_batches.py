@@ -18,6 +18,7 @@ from headrace._base.types import State
 from headrace._loading.epoch.sampler_state import is_stateful, restore_state, state_of
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._recipe.draws.seeded_sampler import sampler_chain
+from headrace.sampler.distributed import RankSampler
 
 Iterate = Callable[[Iterable[object]], Iterator[object]]  # returns the iterator of a sampler
 
@@ -33,6 +34,7 @@ class IndexPosition:
         missing: numbers of batches in [at, upto) that had been drawn but not come back; they are delivered again.
         sampler, iterator: states of the index sampler and of its iterator, in torchdata's layout.
         occurrences: with these states, what `SampleSeeds.pack_counts` returned.
+        offset: samples of all ranks before the first of these batches, delivered with another number of ranks.
     """
 
     at: int = 0
@@ -41,6 +43,7 @@ class IndexPosition:
     sampler: State | None = None
     iterator: State | None = None
     occurrences: State | None = None
+    offset: int = 0
 
     @property
     def has_states(self) -> bool:
@@ -75,7 +78,7 @@ class IndexBatches:
         self._sampler, self._keep, self._seeds = sampler, keep, seeds
         iterate = iter if seeds is None else seeds.iterate
         self._unbegun: tuple[IndexPosition, Callable[[], None]] | None = position, before
-        self._drawn = position.at
+        self._drawn, self._offset = position.at, position.offset
         self._samples = 0  # in the batches drawn by torch's BatchSampler
         self._ahead: deque[tuple[int, object]] = deque()  # drawn, not requested yet
         self._asked: dict[int, int] = {}  # batches that are not back: position in the order of requests -> number
@@ -182,8 +185,10 @@ class IndexBatches:
         wanted, missing = position.upto - self._drawn, set(position.missing)
         if wanted > 0 and not position.has_states:
             self._refuse_hidden_states()
-        if wanted > 0 and not missing and self._skip_without_drawing(position.upto):
+        if (wanted > 0 or position.offset) and not missing and self._skip_without_drawing(position.upto):
             return
+        if position.offset:
+            raise ValueError("the state is of another number of ranks, which this sampler cannot go on from")
         for number, item in itertools.islice(iter(self._draw_or_none, None), wanted):
             if number in missing:
                 self._ahead.append((number, item))
@@ -206,10 +211,13 @@ class IndexBatches:
         if self._drawn or not hasattr(whole, "iter_from") or not (self._seeds is None or self._seeds.can_jump):
             return False
         if self._inner is None:
-            self._items = whole.iter_from(min(upto, len(whole)))
+            samples = min(upto, len(whole))
+            self._items = _iterate_from(whole, samples, self._offset)
         else:
-            self._samples = min(upto * self._sampler.batch_size, len(whole))
-            self._inner.start = self._samples
+            self._samples = samples = min(upto * self._sampler.batch_size, len(whole))
+            self._inner.start, self._inner.offset = samples, self._offset
+        if self._seeds is not None:
+            self._seeds.jump(samples, self._offset)
         self._drawn = upto
         return True
 
@@ -269,7 +277,7 @@ class IndexBatches:
         else:
             of_iterator = None
         if state is of_iterator is None:
-            return IndexPosition()
+            return IndexPosition(offset=self._offset)
         return IndexPosition(self._drawn, sampler=state, iterator=of_iterator)
 
 
@@ -284,14 +292,14 @@ class _Inner:
 
     def __init__(self, sampler: Any, state: State, iterate: Iterate) -> None:
         self.sampler, self._state, self._iterate = sampler, state, iterate
-        self.start, self.ended = 0, False
+        self.start, self.offset, self.ended = 0, 0, False
         self.iterator: Iterator[object] | None = None
 
     def __iter__(self) -> Iterator[object]:
         restore_state(self.sampler, self._state.get("sampler_state"), "sampler")
         of_iterator = self._state.get("sampler_iter_state")
-        if self.start:
-            self.iterator = self.sampler.iter_from(self.start)
+        if self.start or self.offset:
+            self.iterator = _iterate_from(self.sampler, self.start, self.offset)
         elif not self._state.get("ended") or of_iterator is not None:
             self.iterator = _resume_sampler(self.sampler, of_iterator, self._iterate)
         return iter(()) if self._state.get("ended") else self._iterate_and_note_end()
@@ -307,6 +315,14 @@ class _Inner:
         self.ended = True
         return
         yield
+
+
+def _iterate_from(sampler: Any, start: int, offset: int) -> Iterator[object]:
+    """Iterates over a sampler, or a rank's share of one, from sample `start` after `offset` samples of all ranks."""
+    if isinstance(sampler, RankSampler):
+        return sampler.share.iterate(sampler.whole, start, offset)
+    iterator: Iterator[object] = sampler.iter_from(min(start + offset, len(sampler)))
+    return iterator
 
 
 def _resume_sampler(sampler: Iterable[object], state: State | None, iterate: Iterate) -> Iterator[object]:

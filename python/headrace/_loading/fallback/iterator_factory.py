@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import IterableDataset
 
+from headrace._base.checks import length_or_none
 from headrace._base.safe_exceptions import contextmanager
+from headrace._loading.epoch.sampler_kinds import plans_occurrences
 from headrace._loading.epoch.sampler_setup import foreign_epoch, samplers_of
 from headrace._loading.epoch.sampler_state import restore_state
 from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
@@ -88,6 +90,9 @@ class Making:
         Raises:
             ValueError: the state does not fit the loader.
         """
+        computed: Any = next(filter(plans_occurrences, self._samplers), None)
+        if computed is not None:
+            saved = saved.for_ranks(self.fits, len(computed))
         saved.check(self.fits, self._iterable, self._loader.num_workers)
         first = replace(saved.start, epoch=epoch)
         default = None if first.random is None else first.random.default
@@ -231,11 +236,3 @@ class _Apart:
         if self._moved:
             self.kept = torch.get_rng_state()
             torch.set_rng_state(ours)
-
-
-def length_or_none(dataset: Any) -> int | None:
-    """Returns the number of samples of a dataset."""
-    try:
-        return len(dataset)
-    except Exception:  # no length, or one that raises: torch may never ask for it
-        return None

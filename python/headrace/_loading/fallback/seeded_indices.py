@@ -16,6 +16,7 @@ from typing import Any
 from torch.utils.data import Subset
 
 from headrace._base.types import State
+from headrace._loading.epoch.planned_occurrences import PlannedOccurrences
 from headrace._loading.epoch.sampler_setup import order_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._recipe.draws.index_keys import Key, KeyCounts, index_key
@@ -93,18 +94,25 @@ class SampleSeeds:
         order = order_of(loader.sampler, loader.batch_sampler, length or 0, seed)
         self._share = order.cut.share
         self._of_batches = self._batched and order.cut.batch_size is None  # whether the shared items are batches
-        self._counts = None if order.unique else KeyCounts(length or 0)
+        self._planned = PlannedOccurrences.of(order.items, self._share)
+        self._counts = None if order.unique or self._planned is not None else KeyCounts(length or 0)
         self._known: Iterator[int] | None = None  # occurrences of this rank's samples
         self._log: deque[tuple[int, list[Key]]] = deque()  # batches with their keys, since the oldest kept state
 
     @property
     def can_jump(self) -> bool:
         """Whether batches may be skipped without being passed to `take`."""
-        return self._counts is None and self._known is None
+        known = self._planned is not None or self._share.world_size == 1
+        return known and self._counts is None and self._known is None
+
+    def jump(self, samples: int, offset: int) -> None:
+        """Goes on after this rank's first samples, which were skipped; before them were `offset` of all ranks."""
+        if self._planned is not None:
+            self._planned.jump(samples, offset)
 
     def iterate(self, sampler: Iterable[object]) -> Iterator[object]:
         """Returns ``iter(sampler)``; if it is one rank's share, counts the occurrences in the order of all ranks."""
-        if self._share.world_size == 1 or not isinstance(sampler, RankSampler):
+        if self._share.world_size == 1 or self._planned is not None or not isinstance(sampler, RankSampler):
             return iter(sampler)
         order = list(sampler.whole)
         items = self._share.even(order, order)
@@ -145,6 +153,9 @@ class SampleSeeds:
         return SeededCall(item, (self._seed, self._epoch, keys, occurrences or [0] * len(keys)))
 
     def _occurrences(self, batch: int, indices: Collection[object]) -> list[int] | None:
+        if self._planned is not None:
+            planned: list[int] = self._planned.take(len(indices)).tolist()
+            return planned
         if self._known is not None:
             return list(itertools.islice(self._known, len(indices)))
         if self._counts is None:

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
 from headrace._base import messages
+from headrace._base.checks import length_or_none
 from headrace._base.messages import PerformanceWarning
 from headrace._base.types import State
 from headrace._engine.counters.counters import Counters
@@ -30,7 +31,7 @@ from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
 from headrace._loading.fallback.checkpoint_format import Saved, format_state, parse_state
 from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
-from headrace._loading.fallback.iterator_factory import Making, length_or_none
+from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
 from headrace._loading.records.record_makers import find_makers
@@ -139,6 +140,11 @@ class TorchEpochs:
         if self._progress is not None:
             return self._progress.epoch, self._progress.position, self._progress.is_finished
         return (0, 0, False) if self._newest is None else (self._newest[0], self._newest[1].batches, True)
+
+    @property
+    def newest_offset(self) -> int:
+        """Number of samples of all ranks that the newest epoch had with another number of ranks."""
+        return 0 if self._progress is None else self._progress.offset
 
     # ---- beginning it ------------------------------------------------------------------------------------------------
 

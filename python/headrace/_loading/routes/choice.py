@@ -13,9 +13,9 @@ from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.native.worker_init import only_seeds
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.fields_route import FieldsRoute
-from headrace._loading.routes.image_route import source_of
+from headrace._loading.routes.image_route import DifferentResults, source_of
 from headrace._loading.routes.route import Batches, Loader, NativeRoute, Route
-from headrace._loading.routes.source_route import is_audio, route_of_source
+from headrace._loading.routes.source_route import is_audio, route_of_dataset
 from headrace._loading.routes.torch_route import TorchRoute
 from headrace._lowering import LoweringError
 from headrace.datasets.columns.columns_source import as_columns
@@ -108,7 +108,10 @@ def _renew_native_route(route: NativeRoute, settings: Settings) -> NativeRoute |
     if found := _reasons_of_arguments(request):
         return TorchRoute("; ".join(found))
     try:
-        made = rely_on_functions(route, route.relied).renew(settings)
+        try:
+            made = rely_on_functions(route, route.relied).renew(settings)
+        except DifferentResults:
+            made = _native_route(request)
         if made.relied is None:
             made = rely_on_functions(made, _find_relied(request, [source for _, source in made.image_parts]))
         return _check_python_effects(made, request)
@@ -186,7 +189,7 @@ def _native_route(request: Request) -> NativeRoute:
     assert source is not None
     # Images may have different sizes where nothing stacks them.
     may_vary = not request.batches.stack(request.collate_fn)
-    return rely_on_functions(route_of_source(source, request.own.dtype, may_vary=may_vary), relied)
+    return rely_on_functions(route_of_dataset(source, request.own, may_vary=may_vary), relied)
 
 
 def _find_relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:

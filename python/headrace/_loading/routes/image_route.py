@@ -11,11 +11,11 @@ import torch
 
 from headrace._base import messages
 from headrace._base.messages import PerformanceWarning
-from headrace._engine.bucketed_engine import BucketedEngine
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine
 from headrace._engine.image_engine import ImageEngine
 from headrace._engine.ragged_engine import RaggedEngine
+from headrace._engine.variants.bucketed_engine import BucketedEngine
 from headrace._engine.views_engine import make_views_engine
 from headrace._helpers.helper_lane import add_helpers
 from headrace._helpers.ray_helpers import addresses_of
@@ -40,6 +40,10 @@ from headrace.transforms import Compose, PILToTensor
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class DifferentResults(NotNative):
+    """The transforms of joined datasets make no common recipe."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +86,45 @@ class ImageRoute(NativeRoute):
         Raises:
             NotNative, LoweringError: its transforms do not run natively.
         """
-        variants = source.variants
-        different = {(id(one.transform), *one[1:]): one for one in variants}
-        first, *others = (_lower_variant(one, dtype, may_vary=may_vary) for one in different.values())
-        for other in others:
-            if other != first or not other.maps_bytes_as(first):
-                raise NotNative(
-                    "the datasets of the ConcatDataset have transforms with different results; give them the same "
-                    "transform and mode"
-                )
-        if first.variants and isinstance(source, StreamSource):
+        each = cls.of_each(source, dtype, may_vary=may_vary)
+        if not cls.are_alike(each):
+            raise DifferentResults(
+                "the datasets of the ConcatDataset have transforms with different results; give them the same "
+                "transform and mode"
+            )
+        return cls.of_alike(each)
+
+    @classmethod
+    def of_each(cls, source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> list[Self]:
+        """Returns a route of the source for each of its variants, as if it were the only one; see `of`."""
+        made: dict[tuple[object, ...], Self] = {}
+        found = []
+        for one in source.variants:
+            key = id(one.transform), *one[1:]
+            if key not in made:
+                recipe = _lower_variant(one, dtype, may_vary=may_vary)
+                made[key] = cls(source, recipe, _collect_lowered((one,), recipe), torch.get_default_dtype())
+            found.append(made[key])
+        if found[0].recipe.variants and isinstance(source, StreamSource):
             raise NotNative("the transforms depend on the size of each image, which a stream does not know ahead")
-        return cls(source, first, _collect_lowered(variants, first), torch.get_default_dtype())
+        return found
+
+    @staticmethod
+    def are_alike(each: Sequence[ImageRoute]) -> bool:
+        """Whether the routes of all variants have one recipe."""
+        first = each[0].recipe
+        return all(one.recipe == first and one.recipe.maps_bytes_as(first) for one in each)
+
+    @classmethod
+    def of_alike(cls, each: Sequence[Self]) -> Self:
+        """Returns the route of a source whose variants have one recipe."""
+        first = each[0]
+        return replace(first, lowered=_collect_lowered(first.source.variants, first.recipe))
+
+    def is_still_lowered(self, variant: Variant, *, kept: bool) -> bool:
+        """Whether a variant's transform is what the recipe was lowered from; `kept`: see `_are_lowered_alike`."""
+        same_dtype = self.default_dtype == torch.get_default_dtype()
+        return same_dtype and _are_lowered_alike(_collect_lowered((variant,), self.recipe), self.lowered, kept=kept)
 
     def check(self, own: OwnSettings) -> None:
         own.destination.require_decoder()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from headrace._loading.native.settings import OwnSettings
 from headrace._loading.routes.audio_route import AudioRoute
 from headrace._loading.routes.image_route import ImageRoute
+from headrace._loading.routes.joined_route import route_of_images
+from headrace._loading.routes.route import NativeRoute
 from headrace._loading.routes.video_route import VideoRoute
 from headrace._media.audio.audio_clip import AudioClip
 from headrace.datasets.sources import BlobDataset, NotNative
@@ -25,6 +28,17 @@ def route_of_source(source: BlobDataset, dtype: torch.dtype | None, *, may_vary:
         return AudioRoute.of(source)
     route = ImageRoute if kinds == {"images"} else VideoRoute
     return route.of(source, dtype, may_vary=may_vary)
+
+
+def route_of_dataset(source: BlobDataset, own: OwnSettings, *, may_vary: bool) -> NativeRoute:
+    """Returns the route of a dataset's source, also of images whose parts have different transforms.
+
+    Raises:
+        NotNative, LoweringError: its samples are not made natively.
+    """
+    if all(_kind_of(one) == "images" for one in source.variants):
+        return route_of_images(source, own, may_vary=may_vary)
+    return route_of_source(source, own.dtype, may_vary=may_vary)
 
 
 def is_audio(source: BlobDataset) -> bool:

@@ -27,6 +27,10 @@ class Seeded:
         """Sets the epoch of the next ``iter(sampler)``; 0 or more."""
         self.epoch = self._requested = whole_number("epoch", epoch, smallest=0)
 
+    def describe(self) -> str:
+        """Returns what its order follows from beside its public attributes, as text."""
+        return ""
+
     @property
     def requested(self) -> int | None:
         """The epoch passed to ``set_epoch`` that no loader has adopted yet; None if there is none."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from headrace._base.checks import length_or_none
 from headrace._reports.html.batch_recording import Step, record_batches
 from headrace._reports.html.file_probe import examine_files
 from headrace._reports.html.pictures import make_pictures
@@ -24,7 +25,7 @@ _DELIVERED = {
 
 def facts_of(loader: Any, batches: int, step: Step | None = None) -> Facts:
     """Returns the facts of a loader, for which a copy of it makes some batches."""
-    samples = len(loader.dataset) if hasattr(loader.dataset, "__len__") else 0
+    samples = length_or_none(loader.dataset) or 0
     name = type(loader.dataset).__name__
     facts = Facts(
         f"{name}, {samples:,} samples" if samples else name, machine=machine.describe_machine(), samples=samples

@@ -108,6 +108,7 @@ class Stats(NotebookView):
         samples: handed out; 0 where torch delivers, whose batches may be anything.
         videos: if frames of videos were decoded by an index of their packets: how many, and how many were wanted.
         helpers: what other machines have made, by their addresses. The stages count what was made here.
+        mixture: of a Mixture: how many samples of each dataset the epoch has had, on all ranks together, by name.
     """
 
     stages: tuple[Stage, ...]
@@ -165,6 +166,7 @@ class Stats(NotebookView):
     samples: int = 0
     videos: DecodingCost | None = None
     helpers: dict[str, HelperWork] = field(default_factory=dict)
+    mixture: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         rows = [] if self.images is not None and not self.stages else [_HEADS, *self._rows()]
@@ -201,6 +203,9 @@ class Stats(NotebookView):
     def _consumer_sentences(self) -> list[str]:
         named = (("the consumer's own steps", self.steps), ("its calls of next()", self.waits))
         chosen = [] if self.tuned is None else [str(self.tuned)]
+        if self.mixture:
+            counts = ", ".join(f"{name} {count:,}" for name, count in self.mixture.items())
+            chosen.append(f"samples of the epoch so far, on all ranks: {counts}")
         return chosen + [
             f"{name}: {one.total_s:.3f} s, p50 {one.p50_ms:.3f} ms, p99 {one.p99_ms:.3f} ms"
             for name, one in named

@@ -58,7 +58,10 @@ def look_at(loader: object, length: int, judged: bool) -> Look:
 
 
 def _look_at(loader: Any, name: str, length: int, judged: bool) -> Look:
-    samples = len(loader.dataset) if hasattr(type(loader.dataset), "__len__") else None
+    try:
+        samples = len(loader.dataset)
+    except TypeError:  # a dataset without a length
+        samples = None
     pace, stats, native = pace_of(loader), loader._stats(judged), loader.native
     about = (name, samples, loader.route, stats.threads)
     if pace is None:

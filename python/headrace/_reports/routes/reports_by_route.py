@@ -21,11 +21,12 @@ from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.epoch_runner import collate_threads
 from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._loading.routes.image_route import ImageRoute
+from headrace._loading.routes.joined_route import JoinedRoute
 from headrace._loading.routes.route import Loader, NativeRoute, Route
 from headrace._loading.routes.video_route import VideoRoute
-from headrace._reports.loader import explanation, stats, verification
+from headrace._reports.loader import explanation, mixture_counts, stats, verification
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report
-from headrace._reports.routes import audio_reports, columns_reports, fields_reports, video_reports
+from headrace._reports.routes import audio_reports, columns_reports, fields_reports, joined_reports, video_reports
 from headrace.pillow.recording.image_counts import ImageCounts
 
 
@@ -56,6 +57,7 @@ _REPORTS: dict[type[NativeRoute], _Reports] = {
     VideoRoute: _Reports(video_reports.make_oracle_loader, video_reports.verify, video_reports.explain),
     ColumnsRoute: _Reports(columns_reports.oracle, columns_reports.verify, columns_reports.explain),
     AudioRoute: _Reports(audio_reports.oracle, audio_reports.verify, audio_reports.explain),
+    JoinedRoute: _Reports(joined_reports.oracle, joined_reports.verify, joined_reports.explain),
     FieldsRoute: _Reports(fields_reports.oracle, fields_reports.verify, fields_reports.explain),
 }
 
@@ -96,7 +98,8 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None, verb
     mistake = find_means_of_bytes(settings.dataset)
     doubts = [] if mistake is None else [explanation.Part("Normalize", "see", mistake)]
     choices = explanation.explain_choices(settings, summarise_tuning(settings, route))
-    return explanation.Explanation((*table.lines, *doubts, *choices))
+    mixture = mixture_counts.explain_mixture(settings)
+    return explanation.Explanation((*table.lines, *mixture, *doubts, *choices))
 
 
 def summarise_tuning(settings: Settings, route: Route) -> Tuned | None:
@@ -106,6 +109,10 @@ def summarise_tuning(settings: Settings, route: Route) -> Tuned | None:
 
 def collect(loader: Loader, judged: bool = True) -> stats.Stats:
     """Returns the statistics of the newest epoch; see `stats.collect`."""
+    return replace(_collect_by_route(loader, judged), mixture=mixture_counts.count_handed_out(loader))
+
+
+def _collect_by_route(loader: Loader, judged: bool) -> stats.Stats:
     settings, route, runner = loader._settings(), loader._route, loader._runner
     chosen = summarise_tuning(settings, route)
     if not isinstance(route, NativeRoute):

@@ -38,6 +38,9 @@ class SubsetSource(BlobDataset):
     def variants(self) -> tuple[Variant, ...]:
         return self.base.variants
 
+    def variant_of(self, indices: Int64s) -> Int64s:
+        return self.base.variant_of(self.rows[indices])
+
     @property
     def mode(self) -> str:
         return self.base.mode
@@ -147,6 +150,15 @@ class ConcatSource(BlobDataset):
     @property
     def variants(self) -> tuple[Variant, ...]:
         return tuple(variant for part in self.parts for variant in part.variants)
+
+    def variant_of(self, indices: Int64s) -> Int64s:
+        begins = np.cumsum([0, *(len(part.variants) for part in self.parts)])
+        found = np.empty(len(indices), dtype=np.int64)
+        which = np.searchsorted(self._ends, indices, side="right")
+        for number in np.unique(which).tolist():
+            places = np.flatnonzero(which == number)
+            found[places] = begins[number] + self.parts[number].variant_of(indices[places] - self._begins[number])
+        return found
 
     @property
     def mode(self) -> str:

@@ -214,6 +214,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """The transforms of the samples; more than one only if the dataset joins several."""
         return (Variant(self.transform, self.channels, self.size, self.mode, self.upright),)
 
+    def variant_of(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Returns the number in `variants` of each sample's transform, int64 (n,)."""
+        return np.zeros(len(indices), dtype=np.int64)
+
     def is_current(self) -> bool:
         """Whether the wrapped dataset, if any, still holds the same values as when this source was made from it."""
         return makes_samples_as(self, BlobDataset)
