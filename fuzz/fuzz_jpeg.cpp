@@ -1,6 +1,7 @@
 // libFuzzer harness: header parser and crop decoder on any bytes, and libjpeg itself as the judge of what they accept.
 #include <algorithm>
 #include <csetjmp>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <span>
@@ -102,9 +103,19 @@ Box box_of(std::span<const uint8_t> data, Size image) {
   return box;
 }
 
+std::deque<JpegDecoder>& decoders_of_sets() {
+  static std::deque<JpegDecoder> decoders;
+  return decoders;
+}
+
+/// Whether it is the one for AVX-512.
+bool decodes_side_by_side(const JpegDecoder& decoder) {
+  return decoders_of_sets().size() == 4 && &decoder == &decoders_of_sets().back();
+}
+
 /// One of the decoders for each set of loops, as a worker has it: what one image leaves must not reach the next.
 JpegDecoder& decoder_for(Box box) {
-  static std::deque<JpegDecoder> decoders;
+  std::deque<JpegDecoder>& decoders = decoders_of_sets();
   if (decoders.empty()) {
     decoders.emplace_back(nullptr);
     decoders.emplace_back(&kScalarBlocks);
@@ -116,6 +127,19 @@ JpegDecoder& decoder_for(Box box) {
 #endif
   }
   return decoders[static_cast<size_t>(box.x + box.y + box.width + box.height) % decoders.size()];
+}
+
+/// What a decoder makes of a list of entry points that may be false; nothing where it refuses.
+std::vector<uint8_t> believed(JpegDecoder& decoder, std::span<const uint8_t> data, const JpegHeader& header, Box box,
+                              std::span<const EntryPoint> list, EntryPoints* points) {
+  points->keep(points->key_of(data), list);
+  Keep any(box.width);
+  try {
+    decoder.decode(data, header, box, any, points);
+  } catch (const NeedsPillow&) {
+    return {};
+  }
+  return any.pixels;
 }
 
 /// What a decode of almost the whole image learns does not change the pixels of a box.
@@ -143,12 +167,14 @@ void check_entry_points(JpegDecoder& decoder, std::span<const uint8_t> data, con
   for (size_t i = 0; i < list.size(); ++i)
     list[i] = {static_cast<uint32_t>(data[i * 7 % data.size()]) * static_cast<uint32_t>(data.size() / 16 + i),
                {1, -1, 300}};
-  lies.keep(lies.key_of(data), list);
-  Keep any(box.width);
-  try {
-    decoder.decode(data, header, box, any, &lies);
-  } catch (const NeedsPillow&) {
-  }
+  const std::vector<uint8_t> told = believed(decoder, data, header, box, list, &lies);
+#if defined(__x86_64__)
+  // The same pixels, or a refusal, where rows are not decoded side by side: see Note [row lanes].
+  if (!decodes_side_by_side(decoder)) return;
+  static JpegDecoder one_by_one(&kAvx2Blocks);
+  EntryPoints same(kEnough);
+  require(believed(one_by_one, data, header, box, list, &same) == told, "other pixels side by side");
+#endif
 }
 
 /// A rewritten file has the same pixels.
@@ -166,6 +192,11 @@ void check_packed(std::span<const uint8_t> data, const std::vector<uint8_t>& who
 }
 
 }  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  setenv("HEADRACE_HUFFMAN", "lanes", 1);  // also of images with few rows
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const std::span<const uint8_t> data(bytes, size);

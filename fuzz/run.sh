@@ -14,7 +14,7 @@ done
 harness=${HARNESS:-fuzz_jpeg}
 case $harness in
   fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
-    sources="csrc/core/jpeg/sequential/*.cpp csrc/core/jpeg/transcode/*.cpp csrc/core/jpeg/planes/*.cpp csrc/core/jpeg/progressive/*[!2].cpp csrc/core/jpeg/scan/*.cpp csrc/core/jpeg/decode/*.cpp csrc/core/jpeg/idct/*_scalar.cpp" ;;
+    sources="csrc/core/jpeg/sequential/*.cpp csrc/core/jpeg/huffman/*[!2].cpp csrc/core/jpeg/transcode/*.cpp csrc/core/jpeg/planes/*.cpp csrc/core/jpeg/progressive/*[!2].cpp csrc/core/jpeg/scan/*.cpp csrc/core/jpeg/decode/*.cpp csrc/core/jpeg/idct/*_scalar.cpp" ;;
   fuzz_png) out=build/fuzz_png corpus=fuzz/corpus_png sources="csrc/core/png/*.cpp" libraries="-ldeflate -lz" ;;
   fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/io/tar/*tar*.cpp" libraries= ;;
   fuzz_http) out=build/fuzz_http corpus=fuzz/corpus_http libraries=-pthread
@@ -35,11 +35,12 @@ else
 fi
 if [ "$harness" = fuzz_jpeg ] && [ "$(uname -m)" = x86_64 ]; then
   # Of the loops only these files may use wider instructions.
-  for set in avx2:-mavx2 "avx512:-mavx2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni"; do
+  wide="-mavx2 -mbmi -mbmi2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vbmi2 -mavx512vnni"
+  for set in idct/block_loops_avx2:-mavx2 "idct/block_loops_avx512:$wide" "huffman/row_lanes_avx512:$wide"; do
+    file=${set%%:*}
     # shellcheck disable=SC2086 - options
-    "$compiler" $options $objects ${set#*:} \
-      -c "csrc/core/jpeg/idct/blocks_${set%%:*}.cpp" -o "$out/blocks_${set%%:*}.o"
-    sources="$sources $out/blocks_${set%%:*}.o"
+    "$compiler" $options $objects ${set#*:} -c "csrc/core/jpeg/$file.cpp" -o "$out/${file#*/}.o"
+    sources="$sources $out/${file#*/}.o"
   done
   # shellcheck disable=SC2086 - options
   "$compiler" $options $objects -mbmi -mbmi2 -mpopcnt \

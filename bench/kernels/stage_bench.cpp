@@ -1,12 +1,14 @@
 // Times the stages of samples on one thread: the header, the plan with its tables, the decode, and the resize and
 // store. Beside them the ceiling: libjpeg-turbo decoding just the same boxes, as bench/ceiling does.
 //
-//   stage_bench FOLDER [train|val [ROUNDS [float32|float16|uint8 [header|begin|decode|whole|ceiling]]]]
+//   stage_bench FOLDER [train|val|train-known|val-known [ROUNDS [float32|float16|uint8 [STAGE]]]]
 //
+// STAGE: header, begin, decode, whole or ceiling. With "-known" it is known where the rows of all files begin (entry
+// points), as from the second epoch on.
 // Reads all JPEGs below FOLDER that headrace decodes natively. Each round runs every stage on every file in turn;
 // printed is the CPU time of the thread, the fastest round of each file, summed over the files and divided by their
-// number. With a stage named, that stage alone runs, for profilers. Outputs go to a ring that does not fit into the
-// cache.
+// number. With a stage named, that stage alone runs: for profilers, and because branches of a file that was decoded
+// just before are predicted better than those of a new one. Outputs go to a ring that does not fit into the cache.
 #include <time.h>
 
 #include <algorithm>
@@ -138,14 +140,17 @@ double cpu_us() {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: stage_bench FOLDER [train|val [ROUNDS [float32|float16|uint8 [STAGE]]]]\n");
+    std::fprintf(
+        stderr,
+        "usage: stage_bench FOLDER [train|val|train-known|val-known [ROUNDS [float32|float16|uint8 [STAGE]]]]\n");
     return 2;
   }
   const std::string recipe = argc > 2 ? argv[2] : "train", dtype = argc > 4 ? argv[4] : "float32";
+  const bool train = recipe.starts_with("train"), known = recipe.ends_with("-known");
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 11;
   const int element = dtype == "float32" ? 4 : dtype == "float16" ? 2 : 1;
   const std::string only = argc > 5 ? argv[5] : "";
-  const std::vector<Sample> samples = read_samples(argv[1], recipe == "train");
+  const std::vector<Sample> samples = read_samples(argv[1], train);
   if (samples.empty()) {
     std::fprintf(stderr, "no JPEG below this folder that is decoded natively\n");
     return 1;
@@ -159,6 +164,13 @@ int main(int argc, char** argv) {
   JpegDecoder decoder(kernels().blocks);
   NullSink nothing;
   LibraryCrop library;
+  EntryPoints learned(known ? size_t{1} << 28 : 0);
+  EntryPoints* const points = known ? &learned : nullptr;
+  for (const Sample& s : samples) {
+    Box most = whole_image(s.header.size);  // without a column: a decode of all codes learns nothing
+    most.width = std::max(1, most.width - 1);
+    if (known) decoder.decode(s.bytes, s.header, most, nothing, points);
+  }
   size_t place = 0;
   const auto run = [&](int stage, const Sample& s) {
     const Output output{ring + place++ % kRing * strides.sample_bytes,
@@ -168,8 +180,8 @@ int main(int argc, char** argv) {
                         {element, 3, entries.data()}};
     if (stage == kHeader || stage == kWhole) (void)parse_jpeg_header(s.bytes);
     if (stage == kBegin) (void)fuser.begin(s.plan, s.header.size, output);
-    if (stage == kDecode) decoder.decode(s.bytes, s.header, s.box, nothing);
-    if (stage == kWhole) decoder.decode(s.bytes, s.header, s.box, fuser.begin(s.plan, s.header.size, output));
+    if (stage == kDecode) decoder.decode(s.bytes, s.header, s.box, nothing, points);
+    if (stage == kWhole) decoder.decode(s.bytes, s.header, s.box, fuser.begin(s.plan, s.header.size, output), points);
     if (stage == kCeiling) library.decode(s.bytes, s.box);
   };
 
@@ -185,7 +197,6 @@ int main(int argc, char** argv) {
       }
     }
   }
-  if (!only.empty()) return 0;
   double sum[kStages] = {}, box_pixels = 0, scan_bytes = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
     for (size_t stage = 0; stage < kStages; ++stage) sum[stage] += best[i * kStages + stage];
@@ -193,6 +204,10 @@ int main(int argc, char** argv) {
     scan_bytes += static_cast<double>(samples[i].bytes.size());
   }
   const auto n = static_cast<double>(samples.size());
+  for (size_t stage = 0; stage < kStages; ++stage)
+    if (only == kNames[stage])
+      std::printf("%s %s %s: %.1f us a sample\n", kernels().name, recipe.c_str(), only.c_str(), sum[stage] / n);
+  if (!only.empty()) return 0;
   std::printf("%s %s %s: %zu files, %.0f bytes, %.0f pixels decoded; us a sample:", kernels().name, recipe.c_str(),
               dtype.c_str(), samples.size(), scan_bytes / n, box_pixels / n);
   for (size_t stage = 0; stage < kStages; ++stage) std::printf(" %s %.1f", kNames[stage], sum[stage] / n);

@@ -71,6 +71,7 @@ bool BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
     if (!progressive_.begin(data, header, {first_row, last_row, first_column_, last_column_})) return false;
   } else {
     huffman = &session.begin_huffman(data, header, layout.left, layout.right);
+    if (lanes_ != nullptr) huffman->decode_ahead(*lanes_, first_row, last_row);
     for (int mcus = first_row * columns_; mcus > 0; --mcus) require(huffman->next_mcu(nullptr));
   }
   for (int row = first_row; row <= last_row; ++row) {

@@ -8,6 +8,7 @@
 #include "core/base/aligned_array.h"
 #include "core/base/row_buffer.h"
 #include "core/jpeg/decode/component_rows.h"
+#include "core/jpeg/huffman/row_lanes.h"
 #include "core/jpeg/idct/block_loops.h"
 #include "core/jpeg/planes/plane_layout.h"
 #include "core/jpeg/progressive/progressive_decoder.h"
@@ -17,7 +18,7 @@ namespace headrace {
 
 class BlockDecoder {
  public:
-  explicit BlockDecoder(const BlockLoops& loops) : loops_(loops) {}
+  explicit BlockDecoder(const BlockLoops& loops) : loops_(loops), lanes_(row_lanes_named(loops.name)) {}
 
   /// Whether decode() makes the same pixels as libjpeg-turbo, which must have read the header: gray and YCbCr whose
   /// components are not sampled, or with half the rows, half the columns, or both.
@@ -37,6 +38,7 @@ class BlockDecoder {
   void make_rows(Box box, int first, int count, RowBuffer& rows);
 
   const BlockLoops& loops_;
+  const RowLanes* const lanes_;  // null: none
   ProgressiveDecoder progressive_;
   std::array<ComponentRows, 3> component_;
   int components_ = 0, mcus_at_once_ = 0;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/jpeg/sequential/huffman_table.h"
+#include "core/jpeg/huffman/huffman_table.h"
 
 namespace headrace {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/jpeg/sequential/huffman_table.h"
+#include "core/jpeg/huffman/huffman_table.h"
 #include "core/jpeg/sequential/jpeg_header.h"
 
 namespace headrace {

@@ -10,8 +10,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/jpeg/huffman/huffman_block.h"
 #include "core/jpeg/progressive/scan_loops.h"
-#include "core/jpeg/sequential/huffman_block.h"
 
 namespace headrace {
 namespace {

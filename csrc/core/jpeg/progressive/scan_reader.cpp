@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "core/jpeg/sequential/huffman_block.h"
+#include "core/jpeg/huffman/huffman_block.h"
 
 namespace headrace {
 namespace {

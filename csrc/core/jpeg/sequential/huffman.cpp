@@ -10,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/jpeg/huffman/huffman_block.h"
 #include "core/jpeg/scan/scan_bytes.h"
-#include "core/jpeg/sequential/huffman_block.h"
+#include "core/jpeg/sequential/rows_ahead.h"
 
 namespace headrace {
 namespace {
@@ -34,8 +35,10 @@ struct HuffmanDecoder::State {
   HuffmanScan::McuBlock block[kMaxBlocksInMcu];
   std::array<DcTable, 4> dc;
   std::array<AcTable, 4> ac;
-  int asked = 0, asked_column = 0;  // the MCU of the next call of next_mcu
-  int at = 0, column = 0;           // the MCU that begins at `in`
+  std::array<HuffmanSpec, 4> dc_spec, ac_spec;  // of the tables that this scan uses
+  bool built = false;                           // the tables are those
+  int asked = 0, asked_column = 0;              // the MCU of the next call of next_mcu
+  int at = 0, column = 0;                       // the MCU that begins at `in`
   int segment = 0, segment_end = 0, segment_mcus = 0;
   bool jumps = false;  // to a segment, past those in between
   bool fast = false;   // BMI1 and BMI2
@@ -48,7 +51,16 @@ struct HuffmanDecoder::State {
   std::vector<size_t> learned;         // bits of the last segment, where its rows begin
   std::vector<EntryPoint> learned_dc;  // the same rows; `bit` is not set
 
+  HuffmanScan scan;  // its tables are the copies above
+  RowsAhead ahead;
+  int ahead_next = 0, ahead_end = 0;  // rows that are still to be decoded ahead
+  int ahead_rows = 0;                 // at once
+
+  void begin_bytes();
+  void build_tables();
+  void decode_rows_ahead();
   bool enter(int number);
+  EntryPoint open_row(size_t row);
   void enter_row(size_t row);
   void learn();
   bool reach(int mcu, int16_t (*const* out)[64]);
@@ -78,16 +90,22 @@ bool HuffmanDecoder::State::enter(int number) {
   return true;
 }
 
-/// As enter(), if entry points are used.
-void HuffmanDecoder::State::enter_row(size_t row) {
+/// Makes a row whose beginning is known the current part of `bytes`.
+EntryPoint HuffmanDecoder::State::open_row(size_t row) {
   constexpr size_t kLastBytes = 2;  // the byte in which the next row begins, with its stuffing
   const EntryPoint first = row == 0 ? EntryPoint{} : known[row - 1];
   const bool last = row == known.size();
   bytes.enter_at(first.bit / 8, last ? EntryPoints::kMostScanBytes : known[row].bit / 8 + kLastBytes);
+  return first;
+}
+
+/// As enter(), if entry points are used.
+void HuffmanDecoder::State::enter_row(size_t row) {
+  const EntryPoint first = open_row(row);
   segment = static_cast<int>(row);
   at = segment * mcus_per_row;
   column = 0;
-  segment_end = last ? std::numeric_limits<int>::max() : at + mcus_per_row;
+  segment_end = row == known.size() ? std::numeric_limits<int>::max() : at + mcus_per_row;
   in = Bits{0, bytes.data(), 0};
   in.refill();
   in.drop(first.bit % 8);
@@ -105,8 +123,45 @@ void HuffmanDecoder::State::learn() {
   learned.push_back(bits_read());
 }
 
+/// Before the first MCU of the scan.
+void HuffmanDecoder::State::begin_bytes() {
+  bytes.begin(scan.data, kPadding);
+  segment = -1;  // before the first one: no bytes are left
+  at = segment_end = 0;
+  in = Bits{0, bytes.data(), 0};
+}
+
+/// Keeps the last image's tables where they are the same: encoders that do not optimise write the standard's.
+void HuffmanDecoder::State::build_tables() {
+  for (size_t i = 0; i < 4; ++i) {
+    if (scan.dc[i] != nullptr && dc[i].spec != *scan.dc[i]) dc[i].build(*scan.dc[i]);
+    if (scan.ac[i] != nullptr && ac[i].spec != *scan.ac[i]) ac[i].build(*scan.ac[i]);
+  }
+  built = true;
+}
+
+/// Decodes rows from `ahead_next` on, `ahead_rows` of them. Where that fails, `ahead` is empty, and no more are tried.
+void HuffmanDecoder::State::decode_rows_ahead() {
+  const int first = ahead_next, end = std::min(ahead_end, first + ahead_rows);
+  ahead.clear();
+  bool fine = true;
+  for (int row = first; fine && row < end; ++row) {
+    EntryPoint beginning;
+    if (entries != nullptr)
+      beginning = open_row(static_cast<size_t>(row));
+    else
+      fine = bytes.enter(row);
+    fine = fine && ahead.add(bytes, beginning, entries == nullptr);
+  }
+  begin_bytes();  // for rows that are read one by one after all
+  ahead_next = end;
+  if (!fine) ahead.clear();
+  if (!fine || !ahead.decode()) ahead_end = 0;
+}
+
 /// Decodes MCU `mcu` into `out`, after the MCUs before it that must be read first. Returns false as next_mcu does.
 bool HuffmanDecoder::State::reach(int mcu, int16_t (*const* out)[64]) {
+  if (!built) build_tables();
   const auto go = [this](int skipped, int16_t(*const* to)[64]) {
     return fast ? advance_fast(skipped, to) : advance_plain(skipped, to);
   };
@@ -196,11 +251,16 @@ HuffmanDecoder::~HuffmanDecoder() = default;
 
 void HuffmanDecoder::begin(const HuffmanScan& scan) {
   State& s = *state_;
-  s.bytes.begin(scan.data, kPadding);
+  s.ahead.clear();
+  s.ahead_next = s.ahead_end = 0;
+  s.built = false;
+  s.scan = scan;
+  const auto keep = [](const HuffmanSpec** from, HuffmanSpec* copy) {
+    if (*from != nullptr) *from = &(*copy = **from);
+  };
   for (size_t i = 0; i < 4; ++i) {
-    // Keeps the last image's tables where they are the same: encoders that do not optimise write the standard's.
-    if (scan.dc[i] != nullptr && s.dc[i].spec != *scan.dc[i]) s.dc[i].build(*scan.dc[i]);
-    if (scan.ac[i] != nullptr && s.ac[i].spec != *scan.ac[i]) s.ac[i].build(*scan.ac[i]);
+    keep(&s.scan.dc[i], &s.dc_spec[i]);
+    keep(&s.scan.ac[i], &s.ac_spec[i]);
   }
   s.blocks = scan.blocks;
   std::copy(std::begin(scan.block), std::end(scan.block), s.block);
@@ -216,9 +276,24 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
   s.learned_dc.clear();
   if (s.entries != nullptr) s.entries->find(s.key, &s.known);
   s.asked = s.asked_column = 0;
-  s.segment = -1;  // before the first one: no bytes are left
-  s.at = s.segment_end = 0;
-  s.in = Bits{0, s.bytes.data(), 0};
+  s.begin_bytes();
+}
+
+void HuffmanDecoder::decode_ahead(const RowLanes& lanes, int first_row, int last_row) {
+  State& s = *state_;
+  if (s.entries != nullptr) {
+    // The row after the last known one has no end; it is read one by one if rows after it are wanted, too.
+    const int known = static_cast<int>(s.known.size());
+    last_row = last_row > known ? known - 1 : last_row;
+  } else if (s.segment_mcus != s.mcus_per_row || !s.jumps) {
+    return;
+  }
+  const int rows = last_row + 1 - first_row;
+  if (rows < static_cast<int>(lanes.least) || !s.ahead.begin(s.scan, lanes)) return;
+  const int parts = (rows - 1) / s.ahead.most_rows() + 1;
+  s.ahead_next = first_row;
+  s.ahead_end = last_row + 1;
+  s.ahead_rows = (rows - 1) / parts + 1;
 }
 
 bool HuffmanDecoder::next_mcu(int16_t (*const* blocks)[64]) {
@@ -226,7 +301,8 @@ bool HuffmanDecoder::next_mcu(int16_t (*const* blocks)[64]) {
   const int mcu = s.asked++, column = s.asked_column++;
   if (s.asked_column == s.mcus_per_row) s.asked_column = 0;
   if (blocks == nullptr || column < s.first_column || column > s.last_column) return true;
-  return s.reach(mcu, blocks);
+  if (s.ahead.left() == 0 && s.ahead_next < s.ahead_end && mcu / s.mcus_per_row == s.ahead_next) s.decode_rows_ahead();
+  return s.ahead.left() > 0 ? s.ahead.take(blocks) : s.reach(mcu, blocks);
 }
 
 void HuffmanDecoder::keep_learned_entries() noexcept {

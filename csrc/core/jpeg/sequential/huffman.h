@@ -12,7 +12,8 @@
 // that hold none. In a file with one marker per row of MCUs it enters at the first row of the crop, and leaves each row
 // at the crop's last column. Damage in a segment that is not read changes no pixel of another one, for libjpeg either.
 // Entry points (entry_points.h) do the same for a scan without markers. Only a row that was reached without an error
-// gets one, so every code before a wanted MCU has been read once, by this decode or by an earlier one.
+// gets one, so every code before a wanted MCU has been read once, by this decode or by an earlier one. Rows with a
+// marker or an entry point may be decoded side by side: see Note [row lanes].
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,9 @@
 #include <memory>
 #include <span>
 
+#include "core/jpeg/huffman/huffman_table.h"
+#include "core/jpeg/huffman/row_lanes.h"
 #include "core/jpeg/scan/entry_points.h"
-#include "core/jpeg/sequential/huffman_table.h"
 
 namespace headrace {
 
@@ -53,6 +55,10 @@ class HuffmanDecoder {
   /// Decodes the next MCU into blocks[i], 64 zeroed coefficients each, in natural order; nullptr: it is not needed.
   /// Returns false if the data read for it are damaged or irregular; the scan cannot be continued.
   bool next_mcu(int16_t (*const* blocks)[64]);
+  /// Call before the first next_mcu, where all columns of these rows of MCUs that are not outside the scan's will be
+  /// wanted, and no other rows: those that begin at known places are decoded many at once, with the same results.
+  /// Throws std::bad_alloc.
+  void decode_ahead(const RowLanes& lanes, int first_row, int last_row);
   /// Call after the last next_mcu, while the scan's data are still valid: stores the entry points that were learned.
   void keep_learned_entries() noexcept;
 

@@ -191,7 +191,10 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jpg")):
 
 
 @pytest.mark.parametrize(
-    "setting", [{"HEADRACE_HUFFMAN": "library"}, {"HEADRACE_ISA": "scalar"}, {"HEADRACE_ISA": "avx2"}], ids=str
+    "setting",
+    [{"HEADRACE_HUFFMAN": name} for name in ("library", "lanes")]
+    + [{"HEADRACE_ISA": name} for name in ("scalar", "avx2")],
+    ids=str,
 )
 def test_loops_agree(setting: dict[str, str], photographs: list[Path]) -> None:
     if setting.get("HEADRACE_ISA") == "avx2" and core.instruction_set() == "scalar":

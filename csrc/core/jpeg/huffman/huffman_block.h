@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/jpeg/sequential/huffman_table.h"
+#include "core/jpeg/huffman/huffman_table.h"
 
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 

@@ -1,5 +1,5 @@
 // Look-up tables for Huffman codes of JPEG: from the next bits to one or more symbols.
-#include "core/jpeg/sequential/huffman_table.h"
+#include "core/jpeg/huffman/huffman_table.h"
 
 #include <algorithm>
 
@@ -106,9 +106,9 @@ void LongCodes::build(const HuffmanSpec& spec) {
   }
 }
 
-int LongCodes::find(uint64_t bits, int* length) const {
+int LongCodes::find(uint64_t bits, int* length, unsigned longer_than) const {
   const uint32_t prefix = static_cast<uint32_t>(bits >> 48);
-  for (unsigned n = kLookupBits + 1; n <= 16; ++n) {
+  for (unsigned n = longer_than + 1; n <= 16; ++n) {
     if (prefix >= end_[n]) continue;
     *length = static_cast<int>(n);
     const int index = offset_[n] + static_cast<int>(bits >> (64 - n));

@@ -16,13 +16,14 @@ struct HuffmanSpec {
 /// Bits that select an entry. With 10, all tables of an image stay in L1, and under 1% of symbols have longer codes.
 inline constexpr int kLookupBits = 10;
 
-/// Finds codes that are too long for an entry, by their length. Codes of one length are consecutive numbers.
+/// Finds codes by their length: those that are too long for an entry, or all. Codes of one length are consecutive
+/// numbers.
 class LongCodes {
  public:
   void build(const HuffmanSpec& spec);
-  /// The symbol of the code at the beginning of `bits` (left-aligned), if the code is longer than kLookupBits; sets
-  /// *length to the code's length. -1: there is none.
-  int find(uint64_t bits, int* length) const;
+  /// The symbol of the code at the beginning of `bits` (left-aligned), if the code is longer than `longer_than` bits;
+  /// sets *length to the code's length. -1: there is none.
+  int find(uint64_t bits, int* length, unsigned longer_than = kLookupBits) const;
 
  private:
   std::array<uint32_t, 17> end_{};  // first 16-bit prefix past the codes of this length

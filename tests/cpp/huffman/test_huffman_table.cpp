@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "core/jpeg/sequential/huffman_table.h"
+#include "core/jpeg/huffman/huffman_table.h"
 
 using namespace headrace;
 

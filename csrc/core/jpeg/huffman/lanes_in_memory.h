@@ -1,0 +1,117 @@
+// The lanes of Note [row lanes] in memory, while rows begin or end, or single symbols are decoded.
+#pragma once
+
+#include <algorithm>
+
+#include "core/jpeg/huffman/huffman_block.h"
+#include "core/jpeg/huffman/row_lanes.h"
+
+namespace headrace {
+namespace {
+
+constexpr uint8_t kWrong = 128;  // in kPlaces: past the end of the block
+
+/// Where a value goes in its block, by the position after it in zigzag order. An end of block writes a zero to the last
+/// coefficient, which no other symbol of the block has written then.
+constexpr auto kPlaces = [] {
+  std::array<uint8_t, 128> places{};
+  for (unsigned i = 0; i < places.size(); ++i)
+    places[i] = static_cast<uint8_t>(i == 0 || i >= 80 ? 63 : i <= 64 ? kNaturalOrder[i - 1] : kWrong | 63);
+  return places;
+}();
+
+template <unsigned kLanes>
+class LanesInMemory {
+ public:
+  explicit LanesInMemory(const LaneJob& job) : job_(job) {
+    for (unsigned i = 0; i < kLanes; ++i) begin_row(i);
+  }
+
+ protected:
+  static constexpr uint32_t kLeast = (1u << 24) - 1;  // `left_` without a block left
+  static constexpr uint32_t kIdle = 1u << 30;         // `left_` of a lane that has no row
+
+  void begin_row(unsigned lane);
+  bool end_part(unsigned lane);
+  bool single(unsigned lane);
+
+  const LaneJob& job_;
+  size_t next_ = 0;      // row
+  unsigned active_ = 0;  // a bit for each lane that has a row
+  alignas(kCacheLine) uint32_t bit_[kLanes];
+  alignas(kCacheLine) uint32_t k_[kLanes];      // the next coefficient, in zigzag order
+  alignas(kCacheLine) uint32_t state_[kLanes];  // see lane_state()
+  alignas(kCacheLine) uint32_t block_[kLanes];  // where it is
+  alignas(kCacheLine) uint32_t step_[kLanes];   // from it to the next one
+  alignas(kCacheLine) uint32_t left_[kLanes];   // blocks, and kLeast
+  const LaneRow* row_[kLanes];
+  bool wanted_[kLanes];  // the lane is among the wanted blocks of its row
+};
+
+/// The lane takes the next row, or idles: then it reads zeros, and writes to the waste.
+template <unsigned kLanes>
+void LanesInMemory<kLanes>::begin_row(unsigned lane) {
+  state_[lane] = job_.states[kLaneStates - 1];
+  k_[lane] = 0;
+  if (next_ == job_.rows.size()) {
+    active_ &= ~(1u << lane);
+    row_[lane] = nullptr;
+    bit_[lane] = 0;
+    left_[lane] = kIdle;
+    block_[lane] = job_.waste;
+    step_[lane] = 0;
+    return;
+  }
+  constexpr uint32_t kBlockStep = 64;
+  const LaneRow& row = job_.rows[next_++];
+  active_ |= 1u << lane;
+  row_[lane] = &row;
+  bit_[lane] = row.bit;
+  wanted_[lane] = row.skipped == 0;
+  left_[lane] = kLeast + static_cast<uint32_t>(row.skipped == 0 ? row.wanted : row.skipped);
+  block_[lane] = row.skipped == 0 ? row.blocks : row.differences;
+  step_[lane] = row.skipped == 0 ? kBlockStep : 1;
+}
+
+/// After the last of the skipped or of the wanted blocks. False: the row ends elsewhere.
+template <unsigned kLanes>
+bool LanesInMemory<kLanes>::end_part(unsigned lane) {
+  const LaneRow& row = *row_[lane];
+  if (bit_[lane] > row.end) return false;
+  if (wanted_[lane]) {
+    if (bit_[lane] < row.least_end) return false;
+    begin_row(lane);
+  } else {
+    wanted_[lane] = true;
+    left_[lane] = kLeast + static_cast<uint32_t>(row.wanted);
+    block_[lane] = row.blocks;
+    step_[lane] = 64;
+  }
+  return true;
+}
+
+/// Decodes a symbol that is not in the tables. False: there is none, or it does not fit.
+template <unsigned kLanes>
+bool LanesInMemory<kLanes>::single(unsigned lane) {
+  const uint64_t bits = ~load_big_endian(job_.bytes + std::min(bit_[lane] >> 3, job_.size)) << (bit_[lane] & 7);
+  const uint32_t kind = state_[lane] / LaneTables::kSlots % LaneTables::kKinds;
+  const bool dc = k_[lane] == 0;
+  int length = 0;
+  const int symbol = (dc ? job_.tables->dc_codes : job_.tables->ac_codes)[kind].find(bits, &length, 0);
+  if (symbol < 0 || (dc && symbol > 15)) return false;
+  const AcSymbol one = ac_symbol(static_cast<unsigned>(length), static_cast<unsigned>(symbol));
+  const uint32_t k = k_[lane] + (dc ? 1 : one.advance);
+  if (k > 64 && k < kEndOfBlock) return false;
+  if (one.size != 0 || dc)
+    job_.memory[block_[lane] + kNaturalOrder[k - 1]] = static_cast<int16_t>(extend(bits << one.length, 63u - one.size));
+  bit_[lane] += one.total;
+  k_[lane] = k;
+  if (k < 64) return true;
+  k_[lane] = 0;
+  block_[lane] += step_[lane];
+  state_[lane] = job_.states[state_[lane] % kLaneStates];
+  return --left_[lane] != kLeast || end_part(lane);
+}
+
+}  // namespace
+}  // namespace headrace
