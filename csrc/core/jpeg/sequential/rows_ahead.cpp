@@ -10,7 +10,7 @@ namespace headrace {
 namespace {
 
 // Coefficients of one decode: they leave the L2 cache, but a few rows do not fill the lanes.
-constexpr size_t kBestMemory = size_t{1} << 19, kMostMemory = size_t{1} << 21;
+constexpr size_t kBestMemory = size_t{1} << 20, kMostMemory = size_t{1} << 21;
 constexpr int kDcLimit = 1 << 30;  // see HuffmanDecoder::State::row_fits()
 
 void invert(const uint8_t* from, size_t count, uint8_t* to) {
