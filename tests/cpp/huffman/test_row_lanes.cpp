@@ -248,4 +248,25 @@ TEST_CASE("boxes of tall images are the same side by side and one by one, for ev
   }
 }
 
+TEST_CASE("images so wide that some rows at a time are decoded ahead are the same, with restart markers and without") {
+  JpegDecoder serial(&kScalarBlocks);
+  for (const int restart_rows : {0, 1}) {
+    const std::vector<uint8_t> jpeg = make_jpeg(
+        {.width = 3300, .height = 700, .h = {2, 1, 1}, .v = {2, 1, 1}, .restart_rows = restart_rows, .quality = 60});
+    const JpegHeader header = parse_jpeg_header(jpeg);
+    const Box box{8, 40, 3290, 650};
+    BoxSink expected(box.width);
+    serial.decode(jpeg, header, box, expected);
+    for (const BlockLoops* loops : block_sets()) {
+      JpegDecoder ours(loops);
+      EntryPoints points(kEnough);
+      for (int i = 0; i < 2; ++i) {  // the first one learns
+        BoxSink found(box.width);
+        ours.decode(jpeg, header, box, found, &points);
+        CHECK(found.pixels == expected.pixels);
+      }
+    }
+  }
+}
+
 #endif

@@ -8,6 +8,7 @@
 namespace headrace {
 namespace {
 
+#if defined(__x86_64__) || defined(_M_X64)
 enum class Wish { kWherePaid, kAlways, kNever };
 
 Wish wish() {
@@ -16,9 +17,8 @@ Wish wish() {
   return name == "lanes" ? Wish::kAlways : name == "serial" ? Wish::kNever : Wish::kWherePaid;
 }
 
-#if defined(__x86_64__) || defined(_M_X64)
 const RowLanes* choose_avx512() {
-  // A gather of 16 words takes 4.6 ns on Zen 4, and 2 on Zen 5; where microcode protects from Downfall, ten times that.
+  // A gather of 16 words takes 4.6 ns on Zen 4; far more where microcode protects from Downfall (Ice Lake).
   constexpr double kSlowGather = 15;
   static RowLanes always = kAvx512RowLanes;
   always.least = 1;

@@ -165,9 +165,9 @@ bool Decoder::run() {
   return true;
 }
 
-bool decode(const LaneJob& job) { return Decoder(job).run(); }
+bool decode_rows(const LaneJob& job) { return Decoder(job).run(); }
 
-void move(int16_t* from, int blocks, int16_t (*const* to)[64]) {
+void move_blocks(int16_t* from, int blocks, int16_t (*const* to)[64]) {
   for (int i = 0; i < blocks; ++i, from += 64) {
     store(*to[i], load(from));
     store(*to[i] + 32, load(from + 32));
@@ -178,7 +178,7 @@ void move(int16_t* from, int blocks, int16_t (*const* to)[64]) {
 
 }  // namespace
 
-const RowLanes kAvx512RowLanes{"avx512", kLanes, 7, decode, move};
+const RowLanes kAvx512RowLanes{"avx512", kLanes, 7, decode_rows, move_blocks};
 
 double gather_ns_avx512() {
   alignas(kCacheLine) int words[256];

@@ -153,10 +153,11 @@ void HuffmanDecoder::State::decode_rows_ahead() {
       fine = bytes.enter(row);
     fine = fine && ahead.add(bytes, beginning, entries == nullptr);
   }
-  begin_bytes();  // for rows that are read one by one after all
   ahead_next = end;
-  if (!fine) ahead.clear();
-  if (!fine || !ahead.decode()) ahead_end = 0;
+  if (fine && ahead.decode()) return;
+  ahead.clear();
+  ahead_end = 0;
+  begin_bytes();  // these rows are read one by one
 }
 
 /// Decodes MCU `mcu` into `out`, after the MCUs before it that must be read first. Returns false as next_mcu does.

@@ -9,8 +9,9 @@
 namespace headrace {
 namespace {
 
-// Coefficients of one decode: they leave the L2 cache, but a few rows do not fill the lanes.
-constexpr size_t kBestMemory = size_t{1} << 19, kMostMemory = size_t{1} << 21;
+// Coefficients of one decode, and the differences beside them: they leave the L2 cache, but a few rows do not fill the
+// lanes.
+constexpr size_t kBestMemory = size_t{1} << 20, kMostMemory = size_t{1} << 21;
 constexpr int kDcLimit = 1 << 30;  // see HuffmanDecoder::State::row_fits()
 
 void invert(const uint8_t* from, size_t count, uint8_t* to) {
@@ -64,7 +65,7 @@ void RowsAhead::clear() {
 }
 
 int RowsAhead::most_rows() const {
-  const size_t row = static_cast<size_t>(wanted_) * static_cast<size_t>(blocks_) * 64;
+  const size_t row = static_cast<size_t>(blocks_) * static_cast<size_t>(wanted_ * 64 + skipped_) + kLaneSlack;
   const size_t lanes = lanes_->lanes;
   if (row * lanes > kMostMemory) return 0;
   return static_cast<int>(std::max(kBestMemory / row / lanes, size_t{1}) * lanes);
