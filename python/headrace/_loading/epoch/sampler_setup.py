@@ -185,6 +185,16 @@ def samplers_of(sampler: object, batch_sampler: object) -> list[object]:
     return found
 
 
+def rank_of(samplers: Iterable[object]) -> int:
+    """Returns the rank whose share samplers yield; where they yield the order of all ranks, that of this process."""
+    for one in samplers:
+        if getattr(one, "num_replicas", 1) > 1:
+            return int(one.rank)  # type: ignore[attr-defined]
+        if is_headrace_sampler(one) and one.of_rank[1] > 1:
+            return int(one.of_rank[0])
+    return World.found_out().rank
+
+
 def sizes_known_to(sampler: object, batch_sampler: object, source: BlobDataset) -> npt.NDArray[np.int32]:
     """Returns (height, width) of every image, int32 (n, 2): from a sampler that knows them, or from the headers."""
     for one in samplers_of(sampler, batch_sampler):
