@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,8 @@ import torch
 from slow_samples import BATCH, COUNT, Gate, Slow, dataset, loader, numbers, sorted_batches, taken
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Columns, DataLoader, SampleError
-from support import WATCHDOG_S, assert_same
+from headrace import Columns, DataLoader, ImageFiles, SampleError
+from support import WATCHDOG_S, assert_same, pictures, train
 
 
 def test_a_complete_batch_overtakes() -> None:
@@ -196,3 +198,19 @@ def test_rows_of_columns_and_a_chosen_number_of_threads() -> None:
     early = numbers(taken(iterator, 2))
     gate.go.set()
     assert sorted(early + numbers(iterator)) == list(range(COUNT // BATCH))
+
+
+def test_a_file_that_does_not_answer_is_overtaken(tmp_path: Path) -> None:
+    """Native threads alone; a pipe without a writer stands for a slow file system."""
+    made = pictures(12)
+    paths = [tmp_path / f"{number}.jpg" for number in range(12)]
+    for path, data in zip(paths, made, strict=True):
+        path.write_bytes(data)
+    expected = list(DataLoader(ImageFiles(paths, list(range(12)), train(16)), 2, seed=1))
+    paths[3].unlink()
+    os.mkfifo(paths[3])
+    iterator = iter(DataLoader(ImageFiles(paths, list(range(12)), train(16)), 2, seed=1, num_workers=2, in_order=False))
+    got = taken(iterator, 5)
+    assert sorted(int(labels[0]) for _, labels in got) == [0, 4, 6, 8, 10]
+    paths[3].write_bytes(made[3])
+    assert_same(sorted_batches(got + list(iterator)), expected)
