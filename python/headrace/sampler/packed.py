@@ -79,7 +79,7 @@ class PackingCollate:
     """
 
     def __init__(self, entries: Collection[object] | None = None) -> None:
-        self.entries = None if entries is None else list(entries)
+        self.entries: list[object] | None = None if entries is None else list(entries)
 
     def __call__(self, samples: Sequence[object]) -> Any:
         """Collates one sample or more into a batch."""
