@@ -188,8 +188,9 @@ def samplers_of(sampler: object, batch_sampler: object) -> list[object]:
 def rank_of(samplers: Iterable[object]) -> int:
     """Returns the rank whose share samplers yield; where they yield the order of all ranks, that of this process."""
     for one in samplers:
-        if getattr(one, "num_replicas", 1) > 1:
-            return int(one.rank)  # type: ignore[attr-defined]
+        ranks, rank = getattr(one, "num_replicas", 1), getattr(one, "rank", 0)
+        if type(ranks) is type(rank) is int and ranks > 1:
+            return rank
         if is_headrace_sampler(one) and one.of_rank[1] > 1:
             return int(one.of_rank[0])
     return World.found_out().rank

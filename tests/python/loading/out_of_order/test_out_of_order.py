@@ -21,7 +21,7 @@ from support import WATCHDOG_S, assert_same, pictures, train
 def test_a_complete_batch_overtakes() -> None:
     gate = Gate(5)
     ours = loader(gate)
-    assert ours.native
+    assert ours.native and "in_order=False: a batch that is complete" in str(ours.explain())
     iterator = iter(ours)
     got = taken(iterator, COUNT // BATCH - 1)
     assert sorted(numbers(got)) == [0, *range(2, COUNT // BATCH)]
@@ -37,7 +37,7 @@ def test_a_complete_batch_overtakes() -> None:
 def test_otherwise_batches_come_in_order(options: dict[str, Any]) -> None:
     slow = Slow(0.05, 5, 20)
     ours = DataLoader(dataset(slow), BATCH, **{"num_workers": 2, "seed": 3, **options})
-    assert numbers(ours) == list(range(COUNT // BATCH))
+    assert numbers(ours) == list(range(COUNT // BATCH)) and "in_order=False" not in str(ours.explain())
 
 
 @pytest.mark.filterwarnings("ignore:epoch 0")
@@ -200,16 +200,20 @@ def test_rows_of_columns_and_a_chosen_number_of_threads() -> None:
     assert sorted(early + numbers(iterator)) == list(range(COUNT // BATCH))
 
 
-def test_a_file_that_does_not_answer_is_overtaken(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", [None, "emulated"])
+def test_a_file_that_does_not_answer_is_overtaken(device: str | None, tmp_path: Path) -> None:
     """Native threads alone; a pipe without a writer stands for a slow file system."""
+    options: dict[str, Any] = {"seed": 1, "device": device}
     made = pictures(12)
     paths = [tmp_path / f"{number}.jpg" for number in range(12)]
     for path, data in zip(paths, made, strict=True):
         path.write_bytes(data)
-    expected = list(DataLoader(ImageFiles(paths, list(range(12)), train(16)), 2, seed=1))
+    expected = list(DataLoader(ImageFiles(paths, list(range(12)), train(16)), 2, **options))
     paths[3].unlink()
     os.mkfifo(paths[3])
-    iterator = iter(DataLoader(ImageFiles(paths, list(range(12)), train(16)), 2, seed=1, num_workers=2, in_order=False))
+    iterator = iter(
+        DataLoader(ImageFiles(paths, list(range(12)), train(16)), 2, num_workers=2, in_order=False, **options)
+    )
     got = taken(iterator, 5)
     assert sorted(int(labels[0]) for _, labels in got) == [0, 4, 6, 8, 10]
     paths[3].write_bytes(made[3])
