@@ -26,7 +26,7 @@ class BatchWaits:
 
     Args:
         engine: makes the batches.
-        timeout: seconds after which a wait raises RuntimeError; 0: never.
+        timeout: seconds after which a wait raises RuntimeError, which names them as given; 0: never.
         drawing: returns a context for steps that run in the waiting thread.
 
     Attributes:
@@ -47,12 +47,12 @@ class BatchWaits:
             RuntimeError: the time is over, or the loader was closed.
         """
         with span("wait"):
-            if not self._wait_up_to(flight, self._timeout or _FOREVER_S):
+            if not self._wait_up_to(flight, float(self._timeout) or _FOREVER_S):
                 raise self._timed_out()
 
     def claim(self, results: Results) -> None:
         """Waits until no other thread reads a batch's results. Raises RuntimeError: the time is over."""
-        if not results.claim.claim_for_consumer(self._timeout or -1):
+        if not results.claim.claim_for_consumer(float(self._timeout) or -1):
             raise self._timed_out()
 
     def choose(self, waiting: Sequence[Begun]) -> Begun | None:
@@ -66,7 +66,7 @@ class BatchWaits:
         """
         if not waiting:
             return None
-        deadline = time.monotonic() + (self._timeout or _FOREVER_S)
+        deadline = time.monotonic() + (float(self._timeout) or _FOREVER_S)
         with span("wait"):
             while (chosen := next((one for one in waiting if self._is_due(one)), None)) is None:
                 first = waiting[0].results

@@ -111,7 +111,7 @@ class NativeIterator(Ending):
         self._faults = sample_errors.FaultLog(settings.on_error, settings.max_errors, progress, owner)
         own = settings.num_workers or settings.seed is not None or for_comparison
         drawing = nullcontext if own else leave_unseeded  # for the generators that steps in this thread hold
-        self._waits = BatchWaits(engine, 0.0 if for_comparison else float(settings.timeout), drawing)
+        self._waits = BatchWaits(engine, 0 if for_comparison else settings.timeout, drawing)
         self._exhausted = self._closed = False
         progress.pace = self._pace = EpochTiming(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
