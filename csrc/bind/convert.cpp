@@ -62,6 +62,7 @@ const std::map<std::string, Step::Kind> kDrawnSizes = {
     {"RandomResize", Step::Kind::kRandomResize},
     {"ScaleShorter", Step::Kind::kScaleShorter},
     {"ScaleEdge", Step::Kind::kScaleEdge},
+    {"FitPatches", Step::Kind::kFitPatches},
     {"ScaleJitter", Step::Kind::kScaleJitter},
     {"ZoomOut", Step::Kind::kZoomOut},
     {"RandomPad", Step::Kind::kRandomPad},
@@ -192,10 +193,8 @@ Step to_step(const py::handle& given, int& erases) {
     if (from.has("padding_mode")) {
       step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
     }
-    if (kind == "RandomResize") {
-      step.shorter = integer("low");
-      step.max_size = integer("high");
-    }
+    if (from.has("low")) step.shorter = integer("low");
+    if (from.has("high")) step.max_size = integer("high");
     if (kind == "ScaleShorter") {
       step.shorter = integer("size");
       step.max_size = from.attr("max_size").is_none() ? 0 : integer("max_size");
@@ -204,6 +203,9 @@ Step to_step(const py::handle& given, int& erases) {
       step.shorter = integer("size");
       step.of_longer = py::cast<bool>(from.attr("of_longer"));
     }
+    if (from.has("patch")) step.patch = integer("patch");
+    if (from.has("least")) step.least_patches = integer("least");
+    if (from.has("most")) step.most_patches = integer("most");
     if (kind == "RandomKeepRatio") {
       step.longest = py::cast<double>(from.attr("longest"));
       step.p = py::cast<double>(from.attr("scale_p"));

@@ -72,7 +72,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         prefetch_factor: batches in flight beyond the one in use (default 2, or as ``"auto"`` finds). All threads work
             on one batch, so memory is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
         pin_memory: makes batches in pinned memory if there is an accelerator.
-        in_order: accepted as in torch; batches come in order even if it is False.
+        in_order: as in torch. False: with threads, a complete batch is handed out before an earlier one that is not.
         collate_fn: as in torch; its samples are views of a finished batch, and torch's random numbers in it are seeded.
         worker_init_fn: as in torch, which then delivers; native threads need none that only seeds generators.
         multiprocessing_context, pin_memory_device: have no effect on the native path, which warns of them.

@@ -71,17 +71,15 @@ class Resolver {
       case Step::Kind::kResize:
         return resize({step.width, step.height}, step.filter);
       case Step::Kind::kResizeShorter:
-        return resize(shorter_edge(step, size()), step.filter);
       case Step::Kind::kResizeKeepRatio:
-        return resize(keep_ratio_size(step, size()), step.filter);
+      case Step::Kind::kScaleShorter:
+      case Step::Kind::kScaleEdge:
+      case Step::Kind::kFitPatches:
+        return resize(computed_size(step, size()), step.filter);
       case Step::Kind::kRandomKeepRatio:
         return resize(random_keep_ratio_size(step, drawn(step.draw, 4), size()), step.filter);
       case Step::Kind::kRandomResize:
         return resize(drawn_shorter_edge(step, draw, size()), step.filter);
-      case Step::Kind::kScaleShorter:
-        return resize(scaled_shorter(step, size()), step.filter);
-      case Step::Kind::kScaleEdge:
-        return resize(scaled_edge(step, size()), step.filter);
       case Step::Kind::kScaleJitter:
         return resize(jittered(step, draw, size()), step.filter);
       case Step::Kind::kZoomOut:

@@ -93,7 +93,8 @@ struct Step {
     kMixChains,
     kTensorWarp,
     kScaleEdge,
-    kScaleShift
+    kScaleShift,
+    kFitPatches
   };
   Kind kind{};
   Effect::Kind effect{};  // Effect
@@ -104,8 +105,9 @@ struct Step {
   // shorter edge, and the first one that is too long
   // ScaleEdge: length of the shorter edge, or of the longer one
   int shorter = 0, max_size = 0;
-  bool of_longer = false;  // ScaleEdge
-  double longest = 0;      // ResizeKeepRatio, RandomKeepRatio: share of the edge that is longer in terms of the target
+  bool of_longer = false;                              // ScaleEdge
+  int patch = 0, least_patches = 0, most_patches = 0;  // FitPatches: edge of a patch; how many there may be
+  double longest = 0;  // ResizeKeepRatio, RandomKeepRatio: share of the edge that is longer in terms of the target
   Filter filter = Filter::kBilinear;
   CenterRule center_rule = CenterRule::kEven;  // CenterCrop
   bool at_bottom = false, at_right = false;    // CornerCrop

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <string>
 
 #include "core/base/error.h"
@@ -145,6 +146,43 @@ Size scaled_edge(const Step& step, Size image) {
   const double factor = static_cast<double>(step.shorter) / edge;
   const auto scaled = [factor](int from) { return std::max(1, round_half_even(std::min(from * factor, 1e9))); };
   return {scaled(image.width), scaled(image.height)};
+}
+
+// transformers' smart_resize of Qwen2-VL, and slivers cut to the budget. Python's operations in Python's order.
+Size fitted_to_patches(const Step& step, Size image) {
+  const double edge = step.patch, area = edge * edge, height = image.height, width = image.width;
+  double rows = std::nearbyint(height / edge), columns = std::nearbyint(width / edge);
+  if (rows * columns > step.most_patches) {
+    const double beta = std::sqrt(height * width / (step.most_patches * area));
+    rows = std::max(1.0, std::floor(height / beta / edge));
+    columns = std::max(1.0, std::floor(width / beta / edge));
+  } else if (rows * columns < step.least_patches) {
+    const double beta = std::sqrt(step.least_patches * area / (height * width));
+    rows = std::ceil(height * beta / edge);
+    columns = std::ceil(width * beta / edge);
+  }
+  if (rows * columns > step.most_patches) {
+    double& longer = rows > columns ? rows : columns;
+    longer = std::max(1.0, std::floor(step.most_patches / std::min(rows, columns)));
+  }
+  return {static_cast<int>(columns) * step.patch, static_cast<int>(rows) * step.patch};
+}
+
+Size computed_size(const Step& step, Size image) {
+  switch (step.kind) {
+    case Step::Kind::kResizeShorter:
+      return shorter_edge(step, image);
+    case Step::Kind::kResizeKeepRatio:
+      return keep_ratio_size(step, image);
+    case Step::Kind::kScaleShorter:
+      return scaled_shorter(step, image);
+    case Step::Kind::kScaleEdge:
+      return scaled_edge(step, image);
+    case Step::Kind::kFitPatches:
+      return fitted_to_patches(step, image);
+    default:
+      throw std::logic_error("the size of this step does not follow from the image's");
+  }
 }
 
 // torchvision ScaleJitter.make_params.

@@ -35,6 +35,12 @@ Size drawn_shorter_edge(const Step& step, double u, Size image);
 Size scaled_shorter(const Step& step, Size image);
 Size scaled_edge(const Step& step, Size image);
 
+/// The size to which FitPatches resizes an image: multiples of the patch, `most_patches` in all at most.
+Size fitted_to_patches(const Step& step, Size image);
+
+/// The size to which one of the steps above, that draws nothing, resizes an image.
+Size computed_size(const Step& step, Size image);
+
 /// The size to which ScaleJitter resizes an image.
 Size jittered(const Step& step, double scale, Size image);
 

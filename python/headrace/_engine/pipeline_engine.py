@@ -17,6 +17,7 @@ from headrace._engine.lanes.worker_info import WorkerValues
 from headrace._media.video.decoding_cost import DecodingCost
 
 _STEP_S = 0.005  # interval at which the caller's thread polls for returned work
+_LOOK_S = 0.1  # a batch that takes longer may wait for one slow job of a lane that needs more threads
 
 
 class PipelineEngine(Engine):
@@ -59,9 +60,15 @@ class PipelineEngine(Engine):
         return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.stream)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
-        if not self._served_here and not self._inline:
-            return self._pipeline.wait(flight.batch, seconds)
         deadline = time.monotonic() + seconds
+        while not self._served_here and not self._inline:
+            left = deadline - time.monotonic()
+            if self._pipeline.wait(flight.batch, max(0.0, min(left, _LOOK_S))):
+                return True
+            if left <= 0 or self._pipeline.closed or flight.batch.cancelled:
+                return False
+            for lane in self._lanes:
+                lane.start_needed_thread()
         while True:
             # Finish a sample's Python steps before the next sample: steps may count calls, as in torch's main process.
             while any(lane.run_waiting() for lane in self._served_here) or (self._inline and self._pipeline.run_one()):

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 import headrace._recipe.steps.steps as S
-from headrace._recipe.arithmetic import boxes, drawn_boxes
+from headrace._recipe.arithmetic import boxes, drawn_boxes, patch_grids
 
 #: (height, width) in pixels; None if it varies.
 Size = tuple[int, int] | None
@@ -15,7 +15,9 @@ Size = tuple[int, int] | None
 _FIXED = (S.RandomResizedCrop, S.Resize, S.CenterCrop, S.CornerCrop, S.RandomCrop, S.RandomCropOrPad)
 #: The size after them is drawn.
 _DRAWN = (S.RandomResize, S.ScaleJitter, S.ZoomOut, S.RandomKeepRatio)
-_SIZING = (*_FIXED, *_DRAWN, S.ResizeShorter, S.ResizeKeepRatio, S.ScaleShorter, S.ScaleEdge, S.Pad, S.RandomPad)
+#: The size after them follows from the size before.
+_COMPUTED = (S.ResizeShorter, S.ResizeKeepRatio, S.ScaleShorter, S.ScaleEdge, S.FitPatches, S.Pad, S.RandomPad)
+_SIZING = (*_FIXED, *_DRAWN, *_COMPUTED)
 _MOST_ORDERED = 6  # largest number of size-changing branches whose orders are all tried: 720 orders
 
 
@@ -69,6 +71,11 @@ def _update_size(step: S.Step, size: Size) -> Size:
         return size and drawn_boxes.scaled_shorter(*size, step.size, step.max_size)
     if isinstance(step, S.ScaleEdge):
         return size and drawn_boxes.scaled_edge(*size, step.size, of_longer=step.of_longer)
+    if isinstance(step, S.FitPatches):
+        if size is None:
+            return (step.patch, step.patch) if step.most == 1 else None
+        rows, columns = patch_grids.fit(*size, step.patch, step.least, step.most)
+        return rows * step.patch, columns * step.patch
     if isinstance(step, S.RandomPad):
         return size and (max(size[0], step.height), max(size[1], step.width))
     if isinstance(step, S.Pad):

@@ -9,7 +9,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._oracle.steps import apply_step, resize_image
-from headrace._recipe.arithmetic import boxes, drawn_boxes, functional_pil
+from headrace._recipe.arithmetic import boxes, drawn_boxes, functional_pil, patch_grids
 
 
 def _pad(image: Image.Image, padding: boxes.Padding, color: Sequence[int], mode: str = "constant") -> Image.Image:
@@ -39,6 +39,12 @@ def _apply_scale_shorter(step: S.ScaleShorter, image: Image.Image, draws: Sequen
 def _apply_scale_edge(step: S.ScaleEdge, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     size = drawn_boxes.scaled_edge(image.height, image.width, step.size, of_longer=step.of_longer)
     return resize_image(image, *size, step.filter)
+
+
+@apply_step.register
+def _apply_fit_patches(step: S.FitPatches, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    rows, columns = patch_grids.fit(image.height, image.width, step.patch, step.least, step.most)
+    return functional_pil.resize(image, rows * step.patch, columns * step.patch, step.filter)
 
 
 @apply_step.register

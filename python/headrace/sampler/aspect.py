@@ -65,7 +65,7 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
         self.seed: int = whole_number("seed", seed)
         self.drop_last = drop_last
         self.image_sizes: Int32s = (
-            _read_image_sizes(dataset) if image_sizes is None else _check_sizes(dataset, image_sizes)
+            read_image_sizes(dataset) if image_sizes is None else checked_image_sizes(dataset, image_sizes)
         )
         size_of = nearest_of(self.sizes, self.image_sizes)
         self._members = [np.flatnonzero(size_of == number) for number in range(len(self.sizes))]
@@ -106,14 +106,20 @@ def _output_sizes(dataset: object, given: Sequence[tuple[int, int]] | None) -> l
     return sizes
 
 
-def _read_image_sizes(dataset: object) -> Int32s:
+def read_image_sizes(dataset: object) -> Int32s:
+    """Returns (height, width) of every image, int32 (n, 2), from the headers; (0, 0) for a file that cannot be read.
+
+    Raises:
+        ValueError: headrace does not know the dataset.
+    """
     try:
         return image_sizes(as_source(dataset))
     except NotNative as error:
         raise ValueError(f"{error}; give the sizes of its images as image_sizes=") from None
 
 
-def _check_sizes(dataset: Any, sizes: npt.ArrayLike) -> Int32s:
+def checked_image_sizes(dataset: Any, sizes: npt.ArrayLike) -> Int32s:
+    """Returns given sizes as int32 (n, 2). Raises ValueError if they are not integers, one row per image."""
     known = np.asarray(sizes)
     if known.shape != (len(dataset), 2) or known.dtype.kind not in "iu":
         raise ValueError(

@@ -75,22 +75,16 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     ) -> None:
         if batch_size is None and max_tokens is None:
             raise ValueError("give batch_size, max_tokens, or both: one of them must end a batch")
-        self.lengths: Int64Array = _check_lengths(lengths)
+        self.max_tokens: int | None = None if max_tokens is None else whole_number("max_tokens", max_tokens, smallest=1)
+        self.lengths: Int64Array = checked_lengths(lengths, self.max_tokens)
         count = len(self.lengths)
         self.batch_size: int | None = None if batch_size is None else whole_number("batch_size", batch_size, smallest=1)
-        self.max_tokens: int | None = None if max_tokens is None else whole_number("max_tokens", max_tokens, smallest=1)
         self.shuffle: bool = bool(shuffle)
         self.drop_last: bool = bool(drop_last)
         self.seed: int = whole_number("seed", seed)
         self.pool: int | None = None if pool is None else whole_number("pool", pool, smallest=1)
         self.epoch = 0
         tokens = np.maximum(self.lengths, 1)
-        if self.max_tokens is not None and tokens.max() > self.max_tokens:
-            first = int(np.argmax(tokens > self.max_tokens))
-            raise ValueError(
-                f"sample {first} is {tokens[first]} long, more than max_tokens={self.max_tokens}: raise max_tokens, or "
-                f"cut or leave out the {np.count_nonzero(tokens > self.max_tokens)} samples that are longer"
-            )
         self._limits = _Limits(self.batch_size or _NO_LIMIT, self.max_tokens or _NO_LIMIT)
         # Lower bound on the number of batches: exact for `batch_size`, for `max_tokens` exact without any padding.
         least = max(-(-count // self._limits.samples), -(-int(tokens.sum()) // self._limits.tokens))
@@ -199,7 +193,17 @@ class _Limits:
         return low
 
 
-def _check_lengths(lengths: object) -> Int64Array:
+def checked_lengths(lengths: object, max_tokens: int | None = None) -> Int64Array:
+    """Returns the lengths of samples, int64 (n,).
+
+    Args:
+        lengths: integers, a sequence, array or tensor (n,).
+        max_tokens: the largest that a length may be; None: there is no limit.
+
+    Raises:
+        TypeError: they are not integers of one dimension.
+        ValueError: there are none, or one is negative or too large; the message gives its index.
+    """
     given = lengths.numpy(force=True) if isinstance(lengths, torch.Tensor) else np.asarray(lengths)
     if given.size and (given.ndim != 1 or given.dtype.kind not in "iu"):
         raise TypeError(f"lengths must be integers, one a sample, not {given.dtype} of shape {given.shape}")
@@ -207,4 +211,10 @@ def _check_lengths(lengths: object) -> Int64Array:
         raise ValueError("lengths is empty: there are no samples")
     if given.min() < 0:
         raise ValueError(f"sample {int(np.argmin(given))} has a length of {given.min()}; a length is 0 or more")
+    if max_tokens is not None and (over := np.count_nonzero(given > max_tokens)):
+        first = int(np.argmax(given > max_tokens))
+        raise ValueError(
+            f"sample {first} is {given[first]} long, more than max_tokens={max_tokens}: raise max_tokens, or "
+            f"cut or leave out the {over} samples that are longer"
+        )
     return given.astype(np.int64)

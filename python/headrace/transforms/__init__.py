@@ -40,6 +40,7 @@ from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPu
 from headrace.transforms._sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
 from headrace.transforms.own.albumentations_transform import AlbumentationsTransform, from_albumentations
+from headrace.transforms.own.patches import ResizeToPatches
 from headrace.transforms.own.processor import ProcessorTransform, from_processor
 from headrace.transforms.own.ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms.own.texture import TextureChannels
@@ -87,6 +88,7 @@ __all__ = [
     "RandomVerticalFlip",
     "RandomZoomOut",
     "Resize",
+    "ResizeToPatches",
     "ResizedCenterCrop",
     "ScaleJitter",
     "TenCrop",

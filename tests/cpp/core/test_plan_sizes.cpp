@@ -88,6 +88,20 @@ TEST_CASE("a share of the largest size that fits") {
   CHECK(reason_of(step, {50, 60}, {1e300}).find("too large") != std::string::npos);
 }
 
+TEST_CASE("whole patches within a budget") {
+  const auto step = [](int least, int most) {
+    return Step{.kind = Kind::kFitPatches, .patch = 10, .least_patches = least, .most_patches = most};
+  };
+  CHECK(size_of(step(1, 100), {44, 86}) == Size{40, 90});
+  CHECK(size_of(step(1, 100), {45, 55}) == Size{40, 60});      // halves go to the even number
+  CHECK(size_of(step(1, 12), {80, 60}) == Size{40, 30});       // 48 patches, both edges halved
+  CHECK(size_of(step(1, 11), {80, 60}) == Size{30, 20});       // and cut
+  CHECK(size_of(step(24, 100), {15, 25}) == Size{40, 70});     // 4 patches, upwards
+  CHECK(size_of(step(1, 64), {10'000, 10}) == Size{640, 10});  // smart_resize makes 252
+  CHECK(size_of(step(4, 4), {3, 3}) == Size{20, 20});
+  CHECK(size_of(step(1, 1), {900, 1}) == Size{10, 10});
+}
+
 TEST_CASE("zooming out pads left and above by shares of the padding") {
   const Step step{.kind = Kind::kZoomOut};
   CHECK(window_of(step, {11, 7}, {1.0, 0.9, 0.9}) == Box{0, 0, 11, 7});

@@ -174,7 +174,7 @@ def test_close_by_another_thread_wakes_who_waits(tmp_path: Path) -> None:
 
     def waits() -> bool:
         frame = sys._current_frames()[main]
-        return "_wait" in [one.f_code.co_name for one, _ in traceback.walk_stack(frame)]
+        return "_wait_up_to" in [one.f_code.co_name for one, _ in traceback.walk_stack(frame)]
 
     def close() -> None:
         if eventually(waits):

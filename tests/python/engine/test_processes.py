@@ -16,7 +16,7 @@ import torch
 
 from headrace import DataLoader, EncodedImages
 from headrace._engine.engine import Flight
-from headrace._loading.native.iterator import NativeIterator
+from headrace._loading.native.batch_waits import BatchWaits
 from support import (
     WATCHDOG_S,
     assert_same,
@@ -241,11 +241,11 @@ def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkey
     """A signal interrupts next(): the iterator then returns that batch, which the state had not counted."""
     before = threads_without_ours()
     many = EncodedImages(pictures() * 500, None, train(8))  # a batch takes far longer than the timer
-    wait = NativeIterator._wait
+    wait = BatchWaits.wait
 
-    def wait_for_the_timer(iterator: NativeIterator, flight: Flight) -> None:
+    def wait_for_the_timer(waits: BatchWaits, flight: Flight) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.005)  # not before: an interrupted sampler has lost a batch
-        wait(iterator, flight)
+        wait(waits, flight)
 
     for workers in (0, 2):
         loader = DataLoader(many, 6_000, num_workers=workers, seed=1)
@@ -253,7 +253,7 @@ def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkey
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         try:
             with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-                patch.setattr(NativeIterator, "_wait", wait_for_the_timer)
+                patch.setattr(BatchWaits, "wait", wait_for_the_timer)
                 next(iterator)
         finally:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -151,6 +151,7 @@ def test_headraces_own(torchvision: ModuleType) -> None:
     crop = H.Compose([H.CenterCrop(8), H.ToTensor()])
     examples = {
         "ByAspectRatio": H.Compose([H.ByAspectRatio({(8, 8): H.ResizedCenterCrop(8)}), H.ToTensor()]),
+        "ResizeToPatches": H.Compose([H.CenterCrop(8), H.ResizeToPatches(4, 6), H.ToTensor()]),
         "ResizedCenterCrop": H.Compose([H.ResizedCenterCrop(8), H.ToTensor()]),
         "TextureChannels": H.Compose([H.CenterCrop(8), H.TextureChannels()]),
         "Views": H.Views([crop, crop]),

@@ -323,6 +323,7 @@ def test_erasing_in_place_or_not() -> None:
 
 OWN: tuple[str, ...] = (
     "ByAspectRatio",
+    "ResizeToPatches",
     "ResizedCenterCrop",
     "TextureChannels",
     "Views",

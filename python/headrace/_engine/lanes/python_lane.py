@@ -30,7 +30,8 @@ _here = threading.local()  # the pipeline that this thread serves
 class PythonLane:
     """Takes jobs from the pipeline and returns their results. Each subclass handles one kind of job.
 
-    The first thread starts with the lane. A thread that finds more jobs waiting starts another, up to `threads`.
+    The first thread starts with the lane. A thread that finds more jobs waiting starts another, up to `threads`, and
+    so does who waits for a batch: all threads may be at long jobs that they began before.
     One that finds more threads than are wanted ends after its job. With 0 threads none starts, and `run_waiting` runs
     jobs in the caller's thread. The threads have the settings of the one that made the lane.
 
@@ -89,6 +90,11 @@ class PythonLane:
             self._start_thread()
         except RuntimeError:  # the system allows no more threads: continue with the present ones
             self._limit = len(self._threads)
+
+    def start_needed_thread(self) -> None:
+        """Starts a thread, if jobs wait and there may be more."""
+        if len(self._threads) < self._limit and not self.sends_away and self._jobs_waiting() > 0:
+            self._try_to_start_thread()
 
     def resize(self, threads: int) -> None:
         """Allows this many threads, 1 or more; those beyond end after their next job. Does nothing if the jobs run in

@@ -14,7 +14,7 @@ from headrace._base.errors import SampleError
 from headrace._base.types import State
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import EpochTiming
-from headrace._loading.epoch.delivery_tracker import Delivery, settle
+from headrace._loading.epoch.delivery_tracker import Delivery, find_overtaken_by, settle
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_setup import GlobalOrder
 from headrace._loading.epoch.sampler_state import SamplerState
@@ -22,6 +22,7 @@ from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.draws.generator_states import RandomState
 
 VERSION = 3
+_OUT_OF_ORDER = 4  # of a state that names batches beyond its position, which earlier code would deliver again
 _END = 2**62  # an offset beyond the last item of any order
 
 
@@ -87,13 +88,16 @@ class Start:
 
 @dataclass(frozen=True)
 class Resume:
-    """Where to resume an epoch: after `offset` items of all ranks and `position` batches of this rank."""
+    """Where to resume an epoch: after `offset` items of all ranks and `position` batches of this rank, without the
+    batches `overtaking`, which were delivered before an earlier one."""
 
     start: Start
     position: int = 0
     offset: int = 0  # items of all ranks that were delivered earlier, with another world size
     batches: int = -1  # number of batches of the epoch after `offset`; -1: unknown
     sampler: SamplerState | None = None  # state of a sampler with state_dict
+    overtaking: tuple[int, ...] = ()  # numbers of batches of this rank, ascending, each above `position`
+    of_rank: int | None = None  # the rank that the position is of; None: that of every rank
 
 
 @dataclass
@@ -107,8 +111,11 @@ class Progress:
     offset: int = 0  # as in Resume
     after_offset: int = -1  # `batches` of Resume
     first: int = 0  # number of batches yielded before this iterator
-    settled: int = 0  # number of batches known to be settled
-    deliveries: tuple[Delivery, ...] = ()  # deliveries begun since, in order
+    resumed: tuple[int, ...] = ()  # numbers of later batches that were delivered before this iterator
+    settled: int = 0  # number of batches at the epoch's front known to be settled
+    newest: int = 0  # the newest turn known to have returned a batch
+    deliveries: tuple[Delivery, ...] = ()  # deliveries begun since, in order of their numbers
+    of_rank: int | None = None  # this rank, where ranks may have delivered other batches; None: all have the same
     ended: bool = False  # the order has no more batches
     errors: list[SampleError] = field(default_factory=list)
     before: Counters = field(default_factory=Counters)  # the engine's counters when the epoch began
@@ -126,20 +133,32 @@ class Progress:
 
     @property
     def position(self) -> int:
-        """Number of batches yielded: those that ``next()`` has returned, and those before them."""
-        return settle(self.settled, self.deliveries)[0]
+        """Number of batches yielded at the epoch's front: ``next()`` has returned each of them, or passed it over."""
+        return settle(self.settled, self.newest, self.deliveries)[0]
+
+    @property
+    def overtaking(self) -> tuple[int, ...]:
+        """Numbers of the batches yielded beyond `position`, ascending: an earlier one is still outstanding."""
+        settled, newest, left = settle(self.settled, self.newest, self.deliveries)
+        numbers = {one for one in self.resumed if one >= settled}
+        return tuple(sorted(numbers.union(find_overtaken_by(settled, newest, left))))
+
+    @property
+    def untouched(self) -> bool:
+        """Whether this iterator has yielded nothing yet."""
+        return self.position == self.first and self.overtaking == self.resumed
 
     @property
     def finished(self) -> bool:
-        return self.ended and not settle(self.settled, self.deliveries)[1]
+        return self.ended and all(one.settled for one in self.deliveries)
 
     def finish(self) -> None:
         self.ended = True
 
     def copy_progress(self) -> Progress:
         """Returns a copy that later deliveries do not change."""
-        settled, open_ones = settle(self.settled, self.deliveries)
-        return replace(self, settled=settled, deliveries=tuple(replace(one) for one in open_ones))
+        settled, newest, left = settle(self.settled, self.newest, self.deliveries)
+        return replace(self, settled=settled, newest=newest, deliveries=tuple(replace(one) for one in left))
 
 
 _REASONS = {
@@ -162,7 +181,7 @@ def save_position(identity: Identity, at: Resume) -> State:
 
     It can be loaded with ``weights_only=True`` if the samplers' own states can.
     """
-    state: State = {"version": VERSION, **vars(identity)}
+    state: State = {"version": _OUT_OF_ORDER if at.overtaking else VERSION, **vars(identity)}
     state.update({name: getattr(at, name) for name in _PLACE})
     state.update({name: getattr(at.start, name) for name in _START})
     late = at.start.late or at.start.random  # always states, so that all of a loader's checkpoints are alike
@@ -170,16 +189,20 @@ def save_position(identity: Identity, at: Resume) -> State:
     state.update(late=at.start.late is not None, asked=at.start.asked)
     state.update(late_generator_states=list(late.own), late_default_generator_state=late.default)
     state["sampler_state"] = None if at.sampler is None else vars(at.sampler).copy()
+    state.update(overtaking=list(at.overtaking), of_rank=at.of_rank)
     return state
 
 
-def load_position(state: object, identity: Identity) -> Resume:
+def load_position(state: object, identity: Identity, rank: int = 0) -> Resume:
     """Checks a state against the loader that resumes from it, and returns where to resume.
+
+    Args:
+        rank: that of the loader.
 
     Raises:
         ValueError: the state belongs to another loader, or is damaged; the message names what differs.
     """
-    if not isinstance(state, dict) or not _is_count(state.get("version")) or state["version"] != VERSION:
+    if not isinstance(state, dict) or not _is_count(state.get("version")) or state["version"] not in _VERSIONS:
         if isinstance(state, (str, os.PathLike)):
             remedy = "load it from the file first, as with torch.load(path)"
         elif isinstance(state, dict):
@@ -193,7 +216,7 @@ def load_position(state: object, identity: Identity) -> Resume:
     try:
         saved = {name: state[name] for name in vars(identity)}
         kept = {name: state[name] for name in (*_START, *_PLACE, *_RANDOM, "sampler_state")}
-        kept |= {name: state.get(name, given) for name, given in _LATE.items()}
+        kept |= {name: state.get(name, given) for name, given in _ADDED.items()}
         if kept["late"] is True:
             kept |= {name: state[name] for name in _LATE_RANDOM}
     except KeyError as missing:
@@ -214,8 +237,28 @@ def load_position(state: object, identity: Identity) -> Resume:
     late = RandomState(*(kept[name] for name in _LATE_RANDOM)) if kept["late"] else None
     start = Start(random=random, late=late, asked=kept["asked"], **{name: kept[name] for name in _START})
     sampler = None if kept["sampler_state"] is None else SamplerState(**kept["sampler_state"])
-    resume = Resume(start, **{name: kept[name] for name in _PLACE}, sampler=sampler)
+    resume = Resume(
+        start,
+        **{name: kept[name] for name in _PLACE},
+        sampler=sampler,
+        overtaking=tuple(sorted(set(kept["overtaking"]))),
+        of_rank=kept["of_rank"],
+    )
+    _check_rank(resume, saved["world_size"], identity.world_size, rank)
     return _convert_world(resume, saved) if another_world else resume
+
+
+def _check_rank(then: Resume, world_size: int, now: int, rank: int) -> None:
+    """Raises ValueError if the state of one rank does not say what other ranks, or another number of them, have
+    delivered."""
+    if then.of_rank is None or not (then.position or then.overtaking):
+        return
+    if (then.of_rank, world_size) != (rank, now):
+        raise ValueError(
+            f"the state does not fit: with in_order=False each rank delivers in an order of its own, and this is the "
+            f"state of rank {then.of_rank} of {world_size}, not of rank {rank} of {now}; save a state on each rank and "
+            "load it there, or save between two epochs, where any rank's is valid for all"
+        )
 
 
 def _is_count(value: object, smallest: int = 0) -> bool:
@@ -246,7 +289,8 @@ def _is_sampler_state(value: object) -> bool:
 
 
 _RANDOM = ("generator_states", "default_generator_state")
-_LATE = {"late": False, "asked": True}  # what earlier versions did not save, and what it was
+_VERSIONS = (VERSION, _OUT_OF_ORDER)
+_ADDED = {"late": False, "asked": True, "overtaking": [], "of_rank": None}  # not saved by earlier code; what it was
 _LATE_RANDOM = ("late_generator_states", "late_default_generator_state")
 #: Entry -> (its description for messages, predicate for valid values).
 _ENTRIES: dict[str, tuple[str, Callable[[object], bool]]] = {
@@ -267,6 +311,11 @@ _ENTRIES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "sampler_state": ("a sampler's state or None", _is_sampler_state),
     "late": ("True or False", lambda value: isinstance(value, bool)),
     "asked": ("True or False", lambda value: isinstance(value, bool)),
+    "overtaking": (
+        "a list of integers >= 0",
+        lambda value: isinstance(value, (list, tuple)) and all(map(_is_count, value)),
+    ),
+    "of_rank": ("an integer >= 0 or None", lambda value: value is None or _is_count(value)),
 }
 _ENTRIES |= {name: _ENTRIES[name.removeprefix("late_")] for name in _LATE_RANDOM}
 

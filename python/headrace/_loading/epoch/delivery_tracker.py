@@ -15,25 +15,41 @@ class Delivery:
     number: int  # position of the batch in the epoch
     returned: bool = False  # returned to the caller
     passed: bool = False  # not returned: an error was raised instead, or the batch was skipped as requested
+    turn: int = 0  # of the newest ``next()`` that took it, counted from 1; 0: none has
 
     @property
     def settled(self) -> bool:
         return self.returned or self.passed
 
 
-def settle(settled: int, deliveries: tuple[Delivery, ...]) -> tuple[int, tuple[Delivery, ...]]:
-    """Returns the number of batches that a resumed epoch skips, and the deliveries that are not settled yet.
+def newest_turn(deliveries: tuple[Delivery, ...]) -> int:
+    """Returns the turn of the newest call that has returned a batch; 0 if none has."""
+    return max((one.turn for one in deliveries if one.returned), default=0)
+
+
+def settle(settled: int, newest: int, deliveries: tuple[Delivery, ...]) -> tuple[int, int, tuple[Delivery, ...]]:
+    """Returns the number of batches that a resumed epoch skips at its front, the newest turn that returned a batch, and
+    the deliveries that are left.
 
     Args:
-        settled: the number from the previous call.
-        deliveries: the deliveries begun since, in order. A passed batch counts only once a later one was returned.
+        settled, newest: as the previous call returned them.
+        deliveries: the deliveries begun since, in order of their numbers. A passed batch counts only once a later call
+            has returned one.
     """
-    first = 0
+    first, newest = 0, max(newest, newest_turn(deliveries))
     for one in deliveries:
-        returned = one.returned
-        if not (returned or one.passed):
+        if not _counts(one, newest):
             break
         first += 1
-        if returned:
-            settled = one.number + 1
-    return settled, deliveries[first:]
+        settled = one.number + 1
+    return settled, newest, deliveries[first:]
+
+
+def find_overtaken_by(settled: int, newest: int, deliveries: tuple[Delivery, ...]) -> tuple[int, ...]:
+    """Returns the numbers of the batches beyond the first `settled` ones that a resumed epoch skips, too; arguments as
+    `settle` returns them."""
+    return tuple(one.number for one in deliveries if one.number >= settled and _counts(one, newest))
+
+
+def _counts(one: Delivery, newest: int) -> bool:
+    return one.returned or (one.passed and one.turn < newest)

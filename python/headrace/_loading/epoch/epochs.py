@@ -22,6 +22,7 @@ from headrace._loading.epoch.sampler_setup import (
     headrace_samplers,
     late_epoch,
     order_of,
+    rank_of,
     requested_epoch,
     samplers_of,
     set_begun_epoch,
@@ -94,6 +95,11 @@ class Epochs:
         return self._resume is not None and self._resume.start.epoch == self.upcoming
 
     @property
+    def rank(self) -> int:
+        """This process's rank in a distributed job, whether its samplers split their order or not."""
+        return rank_of(self._samplers)
+
+    @property
     def generators(self) -> int:
         """Number of torch.Generators that decide the order."""
         return len(self._generators)
@@ -128,7 +134,7 @@ class Epochs:
             begun, order = self._make_order(Resume(start), ahead)
             _draw_first_items(order, ahead)
         order.progress, self._newest = progress, order
-        begun.before, begun.pace = progress.before, progress.pace
+        begun.before, begun.pace, begun.of_rank = progress.before, progress.pace, progress.of_rank
         self._next = begun.epoch + 1
         vars(progress).update(vars(begun))
         self._progress = progress
@@ -137,7 +143,8 @@ class Epochs:
     def peek(self, batches: int | None = None, ahead: int = 0) -> tuple[Progress, list[OrderedBatch]]:
         """Returns what `begin` would return, with the order's first `batches` (None: all) as a list.
 
-        Leaves all generators and samplers unchanged.
+        Batches whose numbers are in ``progress.resumed`` were delivered earlier; they come on top of `batches`. Leaves
+        all generators and samplers unchanged.
         """
         with generators_held():
             return self._peek(batches, ahead)
@@ -147,7 +154,8 @@ class Epochs:
         requests = [(one, one.epoch, one.requested) for one in self._followers]
         try:
             progress, order = self._begin(ahead, peek=True)
-            return progress, list(itertools.islice(order, batches))
+            wanted = None if batches is None else batches + len(progress.resumed)
+            return progress, list(itertools.islice(order, wanted))
         finally:
             before.restore(self._generators)
             for one, epoch, asked in requests:
@@ -187,6 +195,7 @@ class Epochs:
         if not order.asked:
             order.before = functools.partial(_note_late_states, progress, self._generators, None)
         progress.settled = progress.first = resume.position
+        progress.resumed, progress.of_rank = resume.overtaking, resume.of_rank
         return progress, order
 
     def _make_order(self, at: Resume, ahead: int, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
@@ -278,12 +287,20 @@ class Epochs:
         progress, asked = self._progress, requested_epoch(self._followers)
         if self._resume is not None and asked in (None, self._resume.start.epoch):
             return self._resume
-        late = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
+        late = progress is not None and progress.untouched and asked not in (None, progress.epoch)
         if self._resume is not None or progress is None or progress.finished or late:  # late: `renew` would restart
             return Resume(self._upcoming_start(), sampler=SamplerState.before(self.order().items))
         state = self._sampler_state if self._newest is None else self._newest.state_at(progress.position)
         start = self._start_with_states(progress.start)
-        return Resume(start, progress.position, progress.offset, progress.after_offset, state)
+        return Resume(
+            start,
+            progress.position,
+            progress.offset,
+            progress.after_offset,
+            state,
+            progress.overtaking,
+            progress.of_rank,
+        )
 
     def _start_with_states(self, start: Start) -> Start:
         """Returns the start of the newest epoch; if its sampler was not asked yet, with the generators' states."""

@@ -191,6 +191,17 @@ def samplers_of(sampler: object, batch_sampler: object) -> list[object]:
     return found
 
 
+def rank_of(samplers: Iterable[object]) -> int:
+    """Returns the rank whose share samplers yield; where they yield the order of all ranks, that of this process."""
+    for one in samplers:
+        ranks, rank = getattr(one, "num_replicas", 1), getattr(one, "rank", 0)
+        if type(ranks) is type(rank) is int and ranks > 1:
+            return rank
+        if is_headrace_sampler(one) and one.of_rank[1] > 1:
+            return int(one.of_rank[0])
+    return World.found_out().rank
+
+
 def sizes_known_to(sampler: object, batch_sampler: object, source: BlobDataset) -> npt.NDArray[np.int32]:
     """Returns (height, width) of every image, int32 (n, 2): from a sampler that knows them, or from the headers."""
     for one in samplers_of(sampler, batch_sampler):

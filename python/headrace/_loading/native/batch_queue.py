@@ -62,6 +62,7 @@ class BatchQueue:
         ahead: number of batches to begin beyond the one that is due; may be changed.
         submitted: called with the results, yet to be awaited, of each batch that is submitted.
         holds: tells whether the dataset has the samples of a batch as when the epoch began; None: it is not asked.
+        most: number of batches in the queue up to which those that a later one has overtaken do not count as ahead.
     """
 
     def __init__(
@@ -74,14 +75,16 @@ class BatchQueue:
         ahead: int,
         submitted: Callable[[Results], None],
         holds: Callable[[OrderedBatch], bool] | None = None,
+        most: int = 0,
     ) -> None:
-        self._holds = holds
+        self._holds, self._most = holds, most
         self._table, self._engine, self._progress, self.ahead = table, engine, progress, ahead
         self._submitted = submitted
         # Most batches that `fill` begins beyond the one that is due; None: `ahead`. The sampler of a stream waits for
         # the bytes of each batch that it names, and the first batch must not wait for later ones.
         self._reach = 0 if isinstance(table, StreamTable) else None
         self._batches: tuple[Begun, ...] = ()
+        self._turns = 0  # calls of `take` that have got a batch
         self._begin(order, draws)
 
     def _begin(self, order: BatchOrder, draws: Draws) -> None:
@@ -89,6 +92,7 @@ class BatchQueue:
         self._named: OrderedBatch | None = None  # yielded by the order, not yet in the queue
         self._number = self._progress.position  # number of the next batch that the order yields
         self._out = -self._number  # added to a batch's number: batches that are out when it is, of this order
+        self._foremost = -1  # highest number of a batch that was taken
         self._error: Exception | None = None  # raised by the sampler; raised again once the batches before it are out
         self._ended = False
         self.asking = False  # whether a call of next() on the order is in progress
@@ -104,16 +108,26 @@ class BatchQueue:
     def fill(self) -> None:
         """Begins batches until the one that is due and `ahead` more are in the queue; of a stream, two at a time."""
         progress = self._progress
-        progress.settled, progress.deliveries = settle(progress.settled, progress.deliveries)
+        progress.settled, progress.newest, progress.deliveries = settle(
+            progress.settled, progress.newest, progress.deliveries
+        )
         self._batches = tuple([one for one in self._batches if not one.delivery.settled])
         self._read()
         with span("submit"):
             ahead = self.ahead if self._reach is None else min(self._reach, self.ahead)
-            while self._order.ready and sum(one.taker is None for one in self._batches) <= ahead:
+            while self._order.ready and self._has_room(ahead):
                 begun = self._next_begun()
                 if begun is None:
                     return
-                self._try_to_submit(begun)
+                if begun.delivery.returned:  # before the state that the epoch resumes from
+                    self._read()
+                else:
+                    self._try_to_submit(begun)
+
+    def _has_room(self, ahead: int) -> bool:
+        waiting = self.waiting
+        overtaken = sum(one.delivery.number < self._foremost for one in waiting)
+        return len(waiting) <= ahead or (len(waiting) < self._most and len(waiting) - overtaken <= ahead)
 
     def _read(self) -> None:
         """Reads the sampler as far as torch does when it hands out the batch that is due; after an error that left none
@@ -121,8 +135,9 @@ class BatchQueue:
 
         If the sampler raises, its error takes the place of that batch, as in torch.
         """
-        due = next((one for one in self._batches if one.taker is None), None)
-        delivered = self._number + self._out if due is None else due.delivery.number + self._out + 1
+        waiting = self.waiting
+        due = waiting[0] if waiting else None
+        delivered = self._number - len(waiting) + self._out + (due is not None)
         if self._error is not None or not self._order.is_behind(delivered):
             return
         self.asking = True
@@ -138,7 +153,8 @@ class BatchQueue:
         self.asking = False
 
     def _next_begun(self) -> Begun | None:
-        """Appends the order's next batch to the queue and returns it; None if there is none."""
+        """Appends the order's next batch to the queue, unless it was returned before, and returns it; None if there is
+        none."""
         if self._named is None:
             if self._ended or self._error is not None:
                 return None
@@ -155,8 +171,10 @@ class BatchQueue:
             self.asking = False
             if self._named is None:
                 return None
-        begun = Begun(self._named, Delivery(self._number))
-        queued, deliveries = (*self._batches, begun), self._progress.deliveries
+        begun = Begun(self._named, Delivery(self._number, self._number in self._progress.resumed))
+        queued, deliveries = self._batches, self._progress.deliveries
+        if not begun.delivery.returned:
+            queued = (*queued, begun)
         if self._torn is None or self._number < self._torn:
             deliveries = (*deliveries, begun.delivery)
         self._batches, self._progress.deliveries, self._number, self._named = (
@@ -196,15 +214,23 @@ class BatchQueue:
         self._submitted(results)
         return results
 
-    def take(self, taker: object) -> Begun | None:
-        """Returns the batch that is due; None at the end. The taker owns it until it is settled or `leave` is called.
+    @property
+    def waiting(self) -> list[Begun]:
+        """The batches that nobody has taken, in order."""
+        return [one for one in self._batches if one.taker is None]
+
+    def take(self, taker: object, chosen: Begun | None = None) -> Begun | None:
+        """Returns the batch that is due, or the `chosen` one of those that wait; None at the end. The taker owns it
+        until it is settled or `leave` is called.
 
         Raises:
             Exception: the sampler raised it. It is raised once; then the sampler's iterator is asked again.
         """
-        begun = next((one for one in self._batches if one.taker is None), None)
+        begun = next((one for one in self._batches if one.taker is None), None) if chosen is None else chosen
         if begun is not None:
-            begun.taker = taker
+            turn, foremost = self._turns + 1, max(self._foremost, begun.delivery.number)
+            begun.delivery.turn = turn
+            self._turns, self._foremost, begun.taker = turn, foremost, taker
             self._reach = None if self._reach is None or self._reach >= self.ahead else self._reach + 1
         elif self._error is not None:
             raise self._error
@@ -238,6 +264,7 @@ class BatchQueue:
                 begun.delivery.passed = True
                 begun.error = None  # its traceback refers to this batch
                 if begun.results is not None and not begun.complete:  # the sampler raised while it was being made
+                    begun.results.claim.claim_for_consumer(0)
                     self._engine.cancel(begun.results.flight)
                 begun.forget()
                 continue
@@ -250,4 +277,5 @@ class BatchQueue:
         batches, self._batches = self._batches, ()
         for begun in batches:
             if begun.results is not None:
+                begun.results.claim.claim_for_consumer(0)
                 self._engine.cancel(begun.results.flight)

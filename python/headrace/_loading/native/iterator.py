@@ -1,4 +1,4 @@
-"""Iterator over one epoch's batches: hands them out in order, to any number of threads."""
+"""Iterator over one epoch's batches: hands them out to any number of threads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from headrace._base.lifetimes.finalizers import Ending, call_all
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core, span
 from headrace._engine.counters.epoch_timing import EpochTiming, Spending
-from headrace._engine.engine import Engine, Flight
+from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_call import Collation
 from headrace._loading.collate.collate_threads import CollateThreads
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native import sample_errors
 from headrace._loading.native.arguments import can_pin
 from headrace._loading.native.batch_queue import BatchOrder, BatchQueue
+from headrace._loading.native.batch_waits import BatchWaits
 from headrace._loading.native.pending_batch import Begun, Collated, Results
 from headrace._loading.native.settings import Settings
 from headrace._loading.native.single_torch_batches import Holds, made_as_torch
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from headrace._loading.autotune.thread_tuner import Tuning
 
 _FOREVER_S = 1e9
+_PUT_OFF_S = 0.001
 _NONE_LEFT = object()  # stands for a batch of which all samples failed and are skipped
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"
 
@@ -97,18 +99,24 @@ class NativeIterator(Ending):
         engine.set_metadata_reader(source.metadata)
         self._collation = collation
         self._collating = CollateThreads(self._collate_in_thread, collate_threads)
-        self._queue = BatchQueue(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)
+        self._overtakes = settings.overtakes and not for_comparison
+        most = settings.most_in_flight if self._overtakes else 0
+        self._queue = BatchQueue(
+            table, engine, order, draws, progress, settings.depth, self._collating.expect, holds, most
+        )
         # Without `owns_engine` the loader cancels the queue's batches when it begins another epoch.
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
         sample_errors.warn_of_dropped()
         owner = None if for_comparison else self
         self._faults = sample_errors.FaultLog(settings.on_error, settings.max_errors, progress, owner)
         own = settings.num_workers or settings.seed is not None or for_comparison
-        self._drawing = nullcontext if own else leave_unseeded  # for the generators that steps in this thread hold
+        drawing = nullcontext if own else leave_unseeded  # for the generators that steps in this thread hold
+        self._waits = BatchWaits(engine, 0 if for_comparison else settings.timeout, drawing)
         self._exhausted = self._closed = False
         progress.pace = self._pace = EpochTiming(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
         self._tuning = None if for_comparison else self._tuning_of_epoch(collate_threads)
+        self._waits.by, self._waits.collates = self._tuning or engine, collate_threads > 0
         _live.add(self)
         if settings.depth > 0:
             self._queue.fill()
@@ -185,14 +193,17 @@ class NativeIterator(Ending):
             return made_as_torch(self._settings, self._progress, begun.ordered, begun.delivery.number, pin=pin)
 
     def _await_batch(self, taker: object) -> tuple[Begun, Results | None]:
-        """Waits for the next batch and returns it with its results; the following ones are in flight. Without results
-        it is to be made as torch makes it."""
+        """Waits for the next batch and returns it with its results; others are in flight. Without results it is to be
+        made as torch makes it."""
         if self._closed and not self._exhausted:
             raise RuntimeError(_CLOSED)
         if not self._exhausted:
             with Spending(self._pace, "submit"):
                 self._queue.fill()
-        begun = self._queue.take(taker)
+        before = time.perf_counter_ns()
+        chosen = self._waits.choose(self._queue.waiting) if self._overtakes else None
+        self._blocked_ns += time.perf_counter_ns() - before
+        begun = self._queue.take(taker, chosen)
         if begun is None:
             if not self._queue.busy:  # otherwise a Python step called next() while the last batch is being made
                 self._end_epoch()
@@ -206,30 +217,20 @@ class NativeIterator(Ending):
         before = time.perf_counter_ns()
         if self._settings.num_workers == 0 and self._source.ahead_bytes:
             self._source.expect(results.indices, wait=True)  # Ctrl-C cannot interrupt native reads in this thread
-        self._wait(results.flight)
-        timeout = self._timeout()
-        if not results.claim.claim_for_consumer(timeout or -1):  # a thread is collating it
-            raise self._timed_out()
+        self._waits.wait(results.flight)
+        self._waits.claim(results)
         self._blocked_ns += time.perf_counter_ns() - before
         begun.complete = True
         return begun, results
 
-    def _wait(self, flight: Flight) -> None:
-        try:
-            with span("wait"), self._drawing():
-                ready = (self._tuning or self._engine).wait(flight, self._timeout() or _FOREVER_S)
-            if ready:
-                return
-            if self._closed or self._engine.closed:
-                raise RuntimeError("the loader was closed while a batch was awaited")
-            raise self._timed_out()
-        except BaseException:
-            self._engine.abandon_steps()  # closing must not wait for a Python step that may never end
-            raise
-
     def _collate_in_thread(self, results: Results) -> None:
-        """Collates a batch without failed samples once it is complete. Called by the threads that collate."""
-        if not self._engine.wait(results.flight, _FOREVER_S) or not results.claim.ahead():
+        """Collates a batch without failed samples once it is complete. Called by the threads that collate. One that is
+        not complete is put off, if later ones may overtake it."""
+        if not self._engine.wait(results.flight, _PUT_OFF_S if self._overtakes else _FOREVER_S):
+            if self._overtakes and results.claim.open:
+                self._collating.expect(results)
+            return
+        if not results.claim.ahead():
             return
         try:
             results.failures = self._engine.failures(results.flight)
@@ -287,13 +288,6 @@ class NativeIterator(Ending):
             results.images = self._engine.tensor(results.flight, places)  # once
         return True
 
-    def _timeout(self) -> float:
-        """Seconds to wait for a batch; 0: without limit."""
-        return 0.0 if self._for_comparison else float(self._settings.timeout)
-
-    def _timed_out(self) -> RuntimeError:
-        return RuntimeError(f"DataLoader timed out after {self._settings.timeout} seconds")
-
     def _targets(self, indices: npt.NDArray[np.int64]) -> Any:
         """Returns the targets, collated in the caller's thread."""
         with self._settings.default_device():
@@ -326,7 +320,7 @@ class NativeIterator(Ending):
         for _ in range(len(self._source)):
             indices[places] = (indices[places] + 1) % len(self._source)
             flight = self._engine.repair(results.flight, places, self._table, indices[places], begun.draws[places])
-            self._wait(flight)
+            self._waits.wait(flight)
             failures = self._engine.failures(flight)
             self._log_errors(sample_errors.describe_failures(failures, indices[places], self._source))
             places = [places[one.sample] for one in failures]
@@ -372,7 +366,7 @@ class NativeIterator(Ending):
         """Discards the batches in flight; a later ``next()`` raises RuntimeError. Idempotent."""
         if self._closed:
             return
-        self._closed = True
+        self._closed = self._waits.closed = True
         self._pace.end()
         self._collating.close()
         try:

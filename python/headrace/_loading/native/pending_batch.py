@@ -48,6 +48,16 @@ class Claim:
         """Returns whether the calling thread, which collates ahead, was first; then it must call `end`."""
         return not self._first.setdefault("consumer", False)
 
+    @property
+    def open(self) -> bool:
+        """Whether no thread has asked yet."""
+        return not self._first
+
+    @property
+    def ended(self) -> bool:
+        """Whether a thread has collated ahead."""
+        return self._ended
+
     def end(self) -> None:
         """Lets the consumer go on. Called once, by the thread that collates ahead."""
         self._ended = True

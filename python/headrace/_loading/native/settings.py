@@ -196,6 +196,7 @@ class Settings(OwnSettings):
     worker_init_fn: Callable[[int], None] | None
     prefetch_factor: int | None
     persistent_workers: bool
+    in_order: bool
     batched: bool
     tuner: Tuner | None
 
@@ -225,6 +226,19 @@ class Settings(OwnSettings):
     def most_depth(self) -> int:
         """The largest `depth` of an epoch that begins now."""
         return self.depth if self.tuner is None else max(self.depth, self.tuner.most_depth)
+
+    @property
+    def overtakes(self) -> bool:
+        """Whether a batch that is complete is handed out before an earlier one that is not: as in torch with two
+        workers or more. One makes a batch after the other."""
+        return not self.in_order and (self.num_workers > 1 or (self.tuner is not None and self.depth > 0))
+
+    @property
+    def most_in_flight(self) -> int:
+        """Most batches in flight: with ``in_order=False`` those that others have overtaken come on top of `depth`, up
+        to the number of torch's loader. A device's staging memory is made for `depth` batches."""
+        most = self.most_depth + 1
+        return max(most, self.read_ahead) if self.overtakes and self.destination.way != "fused" else most
 
     @property
     def read_ahead(self) -> int:

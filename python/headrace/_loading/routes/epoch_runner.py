@@ -173,6 +173,8 @@ class Runner:
             self._entry_points.save()  # what the epoch before has learned
         progress, own_order = epochs.begin(read_ahead)
         order: BatchOrder = Announced(own_order, source) if far else own_order
+        if settings.overtakes:
+            progress.of_rank = epochs.rank
         progress.before = engine.counters()
         if settings.cores:
             engine.bind_threads(settings.cores)

@@ -227,7 +227,7 @@ class NativeRoute(Route):
         return checkpoint.save_position(self._identity(loader), loader._epochs.position())
 
     def load_state_dict(self, loader: Loader, state: State) -> None:
-        loader._epochs.resume(checkpoint.load_position(state, self._identity(loader)))
+        loader._epochs.resume(checkpoint.load_position(state, self._identity(loader), loader._epochs.rank))
 
     def _identity(self, loader: Loader) -> checkpoint.Identity:
         """Returns what a state of the loader belongs to."""

@@ -14,6 +14,7 @@ from headrace._lowering.families.geometry import add_one_of, image_filter
 from headrace._lowering.pil_or_tensor import Lower, refuse_tensors
 from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.draw_columns import Column
+from headrace.transforms import ResizeToPatches
 
 _MOST_EDGE = 2**31 - 1
 
@@ -55,7 +56,16 @@ def random_zoom_out(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.When(float(transform.p), (step,), happens))
 
 
+def resize_to_patches(builder: Builder, transform: ResizeToPatches, library: str) -> str:
+    numbers = [operator.index(one) for one in (transform.patch, transform.min_patches, transform.max_patches)]
+    patch, least, most = numbers
+    if not (patch >= 1 and 1 <= least <= most and patch * most <= _MOST_EDGE):
+        builder.refuse("patch, min_patches and max_patches must be positive, and min_patches at most max_patches")
+    return builder.add(S.FitPatches(patch, least, most, image_filter(builder, transform, library)))
+
+
 LOWERS: dict[str, Lower] = {
+    "ResizeToPatches": refuse_tensors(resize_to_patches),
     "RandomResize": refuse_tensors(random_resize),
     "RandomShortestSize": refuse_tensors(random_shortest_size),
     "ScaleJitter": refuse_tensors(scale_jitter),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "CornerCrop",
+    "FitPatches",
     "RandomCropOrPad",
     "RandomKeepRatio",
     "RandomPad",
@@ -64,6 +65,16 @@ class ScaleEdge:
 
     size: int
     of_longer: bool
+    filter: str
+
+
+@dataclass(frozen=True)
+class FitPatches:
+    """Resize to multiples of `patch`, with `least` to `most` patches: see `patch_grids.fit`."""
+
+    patch: int
+    least: int
+    most: int
     filter: str
 
 
@@ -142,6 +153,7 @@ SizeStep = (
     | RandomResize
     | ScaleShorter
     | ScaleEdge
+    | FitPatches
     | ScaleJitter
     | ZoomOut
     | RandomPad

@@ -156,8 +156,12 @@ def _label_of(name: str, labels: dict[str, str]) -> str | None:
 
 
 def explain_order(settings: Settings, route: ImageRoute) -> list[Part]:
-    """Returns why the caller's thread makes each sample, in order; nothing where threads share them out."""
+    """Returns why the caller's thread makes each sample, in order, or that batches may overtake each other; nothing
+    where threads share samples out and batches come in order."""
     why = route.python_effects(settings.collate_fn, batched=settings.batched).in_order
+    if not why and settings.overtakes:
+        how = "in_order=False: a batch that is complete is handed out before an earlier one that is not"
+        return [Part("order", "native", how)]
     if not why or settings.num_workers == 0:
         return []
     return [Part("order", "Python", f"the caller's thread makes one sample after another, because {why}")]

@@ -93,8 +93,9 @@ class ReferenceLoader(TorchDataLoader[Any]):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         # Not a generator function: it would end with the first error, while torch's iterator continues after it.
-        first = self.progress.position if self.progress is not None else 0
-        numbered = zip(itertools.count(first), super().__iter__(), strict=False)
+        first, earlier = (0, ()) if self.progress is None else (self.progress.position, self.progress.resumed)
+        numbers = itertools.filterfalse(earlier.__contains__, itertools.count(first))
+        numbered = zip(numbers, super().__iter__(), strict=False)
         made = filter(lambda one: one[1] is not None, numbered)
         return map(self._transform_batch, made)
 
@@ -153,6 +154,8 @@ def collated_by(
         default: for batches; None: torch's default.
     """
     own = collate_fn is not None and not collate_call.is_default(collate_fn, batched)
+    first = progress.position
+    keys = [batch for number, batch in enumerate(keys, first) if number not in progress.resumed]
     # torch's loader draws its base seed from this generator and thus leaves the default generator unchanged.
     generator = torch.Generator("cpu")
     if batched:

@@ -30,10 +30,12 @@ again = _update_dataloader(loader, loader.sampler)
 assert type(again) is DataLoader and again is not loader and again.sampler is loader.sampler
 for name, value in more.items():
     assert getattr(again, name) == value == getattr(loader, name), name
+loader.in_order = again.in_order = True  # batches are compared one by one
 for epoch in range(2):
     same(loader, again)
 from headrace.sampler import DistributedSampler
 dealt = _update_dataloader(loader, DistributedSampler(dataset, 2, 1, seed=3))
+assert dealt.in_order
 for epoch in range(2):
     dealt.sampler.set_epoch(epoch)  # as Lightning does before an epoch
     ours = [label for _, labels in dealt for label in labels.tolist()]
