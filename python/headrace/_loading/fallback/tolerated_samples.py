@@ -2,16 +2,16 @@
 
 torch's fetcher gets the samples from `TolerantDataset`, which catches the exceptions of ``dataset[i]``, and has the
 pixels of deferred images made there, so that their errors are the sample's. `TolerantCollation` passes on what is left,
-and its batch carries the errors to the main process, where `ToleratedBatches` counts them.
+and its batch carries the errors to the main process, where `tolerated_batches` counts them.
 """
 
 from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +23,6 @@ from headrace._base.safe_exceptions import format_error
 from headrace._base.types import Function
 from headrace._loading.epoch.torch_loader import LoaderView, TorchLoader
 from headrace._loading.fallback.deferred_workers import make_values
-from headrace._loading.native.loader_attributes import OnError
-from headrace._loading.native.sample_errors import FaultLog
 from headrace.pillow.recording.image_counts import in_force
 
 
@@ -154,13 +152,6 @@ def _reveal(worker: int) -> int:
     return worker
 
 
-class Tolerant(Protocol):
-    """The part of a loader that `tolerating` needs."""
-
-    on_error: OnError
-    max_errors: int | None
-
-
 def tolerating(loader: Any) -> TorchLoader:
     """Returns a loader's view whose samples may fail; the loader itself with ``on_error="raise"``."""
     if loader.on_error == "raise":
@@ -181,42 +172,3 @@ class EpochFaults:
 
     epoch: int
     errors: list[SampleError] = field(default_factory=list)
-
-
-class ToleratedBatches:
-    """The batches of torch's iterator, without those that have no sample left.
-
-    Args:
-        faults: of the epoch; gets the errors.
-        ranks: of the job.
-    """
-
-    def __init__(self, batches: Iterator[object], loader: Tolerant, faults: EpochFaults, ranks: int) -> None:
-        self._batches, self._ranks = batches, ranks
-        self._log = FaultLog(loader.on_error, loader.max_errors, faults, self)
-
-    def __iter__(self) -> Iterator[object]:
-        return self
-
-    def __next__(self) -> object:
-        while True:
-            try:
-                data = next(self._batches)
-            except StopIteration:
-                self._log.warn()
-                raise
-            if not isinstance(data, ToleratedBatch):
-                return data
-            self._log.add(data.errors)
-            if not data.is_empty:
-                return data.batch
-            if not self._log.skips:
-                self._log.give_up("no sample of the dataset could be made")
-            if self._ranks > 1:
-                self._log.give_up(
-                    "no sample of a batch could be made, and the other ranks would wait for the rank that skips a "
-                    'batch; use on_error="replace"'
-                )
-
-    def __len__(self) -> int:
-        return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length

@@ -33,7 +33,7 @@ from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.opened_images import FirstImages
-from headrace._loading.fallback.tolerated_samples import EpochFaults, ToleratedBatches, tolerating
+from headrace._loading.fallback.tolerated_samples import EpochFaults, tolerating
 from headrace._loading.fallback.worker_states import have_states
 from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
@@ -171,10 +171,10 @@ class TorchEpochs:
         if self._progress is not None:
             self._progress.first_images = self._first_images
 
-    def tolerate(self, loader: Any, batches: Iterator[object]) -> Iterator[object]:
-        """Returns the batches of the epoch that was begun last, without samples that could not be made."""
+    def begin_faults(self) -> EpochFaults:
+        """Returns where the failed samples of the epoch are noted that was begun last."""
         self.faults = EpochFaults(0 if self._newest is None else self._newest[0])
-        return ToleratedBatches(batches, loader, self.faults, loader._settings().ranks)
+        return self.faults
 
     def get_iterator(self, stock: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
         """Returns the iterator that torch's ``__iter__`` requests from the loader.

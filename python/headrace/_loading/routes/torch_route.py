@@ -62,7 +62,9 @@ class TorchRoute(Route):
         if deferred:
             epochs.judge_images(loader)
         if loader._own.on_error != "raise":
-            batches = epochs.tolerate(loader, batches)
+            from headrace._loading.routes.tolerated_batches import ToleratedBatches
+
+            batches = ToleratedBatches(batches, loader, epochs.begin_faults())
         return batches if function is None else TransformedBatches(batches, function)
 
     def errors(self, loader: Loader) -> list[SampleError]:
