@@ -391,7 +391,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
     @property
     def errors(self) -> list[SampleError]:
         """Errors of the samples that the newest epoch skipped or replaced."""
-        return self._runner.errors
+        return self._route.errors(self)
 
 
 #: Default of each argument of DataLoader by name.

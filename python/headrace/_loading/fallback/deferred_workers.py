@@ -334,6 +334,12 @@ def _finish_batch(made: object, counts: ImageCounts, samples_are_gone: bool) -> 
         files.end_batch(counts, samples_are_gone)
 
 
+def make_values(sample: object) -> None:
+    """Makes the values of the deferred tensors and images in a sample, so that errors are raised here."""
+    make_reachable(sample)
+    _make_pixels(leaves(sample))
+
+
 def _make_pixels(found: Iterable[Leaf]) -> None:
     """Makes the pixels of the images in a batch: its consumer does not expect to wait for them."""
     for one in found:

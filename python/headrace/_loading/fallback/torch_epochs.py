@@ -33,6 +33,7 @@ from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.opened_images import FirstImages
+from headrace._loading.fallback.tolerated_samples import EpochFaults, tolerating
 from headrace._loading.fallback.worker_states import have_states
 from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
@@ -69,6 +70,7 @@ class TorchEpochs:
         self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
         self._first_images: FirstImages | None = None
+        self.faults = EpochFaults(0)  # of the newest epoch
         self._reason: str | None = None  # why torch delivers the newest epoch
         self._entry_points: EntryPoints | None = None
         self._entries: Entries | None = None  # of a loader that was closed
@@ -169,6 +171,11 @@ class TorchEpochs:
         if self._progress is not None:
             self._progress.first_images = self._first_images
 
+    def begin_faults(self) -> EpochFaults:
+        """Returns where the failed samples of the epoch are noted that was begun last."""
+        self.faults = EpochFaults(0 if self._newest is None else self._newest[0])
+        return self.faults
+
     def get_iterator(self, stock: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
         """Returns the iterator that torch's ``__iter__`` requests from the loader.
 
@@ -186,7 +193,7 @@ class TorchEpochs:
         if points is not None:
             points.save()  # what the epoch before has learned
         self._making = making = Making(
-            loader, start, self._seed, self._rank, points, self._find_device_batches(loader, points)
+            tolerating(loader), start, self._seed, self._rank, points, self._find_device_batches(loader, points)
         )
         try:
             iterator, progress = making.begin_epoch(epoch) if saved is None else making.going_on(saved, epoch)
@@ -266,7 +273,7 @@ class TorchEpochs:
         if progress is None and have_states(loader):
             self._begun = self._begin(loader, start)
             progress = self._progress
-        making = Making(loader, start, self._seed, self._rank)
+        making = Making(tolerating(loader), start, self._seed, self._rank)
         upcoming = making.upcoming(self.upcoming(loader))
         if progress is not None:
             return format_state(progress.save(loader, upcoming))

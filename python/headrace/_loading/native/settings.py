@@ -42,6 +42,7 @@ class OwnSettings(OwnArguments):
         reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
         indexes: what `video_index` names, which lives as long as a loader that uses it.
         native_arguments: names of the arguments that need the native path and are not at their defaults.
+        is_stream: whether the dataset is iterable.
     """
 
     destination: Destination
@@ -50,6 +51,7 @@ class OwnSettings(OwnArguments):
     reads_whole: bool
     indexes: SharedIndexes | None
     native_arguments: tuple[str, ...]
+    is_stream: bool
 
     @classmethod
     def from_arguments(
@@ -98,6 +100,7 @@ class OwnSettings(OwnArguments):
             world=world,
             reads_whole=not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset)),
             native_arguments=native_arguments,
+            is_stream=isinstance(dataset, IterableDataset),
         )
 
     @property
@@ -114,13 +117,16 @@ class OwnSettings(OwnArguments):
 
     def refuse_native_only(self, reason: str, *, defers: bool) -> None:
         """Raises TypeError if an argument that needs the native path is not at its default. `entry_points`,
-        `video_index`, helpers and a device need it only without deferred images, and None never.
+        `video_index`, helpers and a device need it only without deferred images, and None never; `on_error` only for
+        streams, whose generators end with an error, and with a device.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
             defers: whether images are opened deferred.
         """
         allowed = (*_OF_DEVICES, "helpers") if defers else ()
+        if not self.is_stream and self.destination.way == "memory":
+            allowed = (*allowed, "on_error")
         for name in ("entry_points", "video_index"):
             if self.deferred_images or getattr(self, name) is None:
                 allowed = (*allowed, name)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from headrace._base.errors import SampleError
 from headrace._base.originals.relied_functions import Relied
 from headrace._base.types import Function, State
 from headrace._engine.engine import Engine
@@ -90,6 +91,11 @@ class Route(ABC):
             torchs: torch's ``__iter__`` of the loader.
             published: whether the loader's figures are published, which keeps it alive during the epoch.
         """
+
+    def errors(self, loader: Loader) -> list[SampleError]:
+        """Returns the errors of the samples that the newest epoch skipped or replaced."""
+        errors: list[SampleError] = loader._runner.errors
+        return errors
 
     @abstractmethod
     def set_epoch(self, loader: Loader, epoch: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from headrace._base import loggers
+from headrace._base.errors import SampleError
 from headrace._base.originals.relied_functions import Replaced
 from headrace._base.types import State
 from headrace._loading.native.out_transform import TransformedBatches
@@ -60,7 +61,14 @@ class TorchRoute(Route):
         batches = epochs.begin(loader, torchs)
         if deferred:
             epochs.judge_images(loader)
+        if loader._own.on_error != "raise":
+            from headrace._loading.routes.tolerated_batches import ToleratedBatches
+
+            batches = ToleratedBatches(batches, loader, epochs.begin_faults())
         return batches if function is None else TransformedBatches(batches, function)
+
+    def errors(self, loader: Loader) -> list[SampleError]:
+        return loader._torch_epochs.faults.errors
 
     def set_epoch(self, loader: Loader, epoch: int) -> None:
         loader._torch_epochs.set(loader, epoch)

@@ -164,7 +164,6 @@ def test_transforms_without_a_batch_fail_as_in_torch(transform: Any, words: str)
 REFUSED: list[dict[str, Any]] = [
     {"dtype": torch.float16},
     {"memory_format": torch.channels_last},
-    {"on_error": "skip"},
 ]
 
 

@@ -1,0 +1,48 @@
+"""Batches that torch delivers with ``on_error``: notes the samples that failed, and passes over batches without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headrace._loading.fallback.tolerated_samples import EpochFaults, ToleratedBatch
+from headrace._loading.native.sample_errors import FaultLog
+
+
+class ToleratedBatches:
+    """The batches of torch's iterator, without those that have no sample left.
+
+    Args:
+        loader: whose batches they are; no reference is kept.
+        faults: of the epoch; gets the errors.
+    """
+
+    def __init__(self, batches: Iterator[object], loader: Any, faults: EpochFaults) -> None:
+        self._batches, self._ranks = batches, loader._settings().ranks
+        self._log = FaultLog(loader.on_error, loader.max_errors, faults, self)
+
+    def __iter__(self) -> Iterator[object]:
+        return self
+
+    def __next__(self) -> object:
+        while True:
+            try:
+                data = next(self._batches)
+            except StopIteration:
+                self._log.warn()
+                raise
+            if not isinstance(data, ToleratedBatch):
+                return data
+            self._log.add(data.errors)
+            if not data.is_empty:
+                return data.batch
+            if not self._log.skips:
+                self._log.give_up("no sample of the dataset could be made")
+            if self._ranks > 1:
+                self._log.give_up(
+                    "no sample of a batch could be made, and the other ranks would wait for the rank that skips a "
+                    'batch; use on_error="replace"'
+                )
+
+    def __len__(self) -> int:
+        return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length
