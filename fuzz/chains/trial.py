@@ -115,7 +115,9 @@ class Trial:
 
     def _by_torchvision(self, expected: dict[int, Any], errors: dict[int, Exception]) -> str:
         text = self.chain.twins_text
-        if any(name in text for name in ("v2.Views", "v2.TextureChannels", "v2.ResizedCenterCrop")):
+        if any(
+            name in text for name in ("v2.Views", "v2.TextureChannels", "v2.ResizedCenterCrop", "v2.ResizeToPatches")
+        ):
             return ""
         size = self.dataset.size
         direct = Direct(made(text), self.dataset.channels, size, self.dataset.mode)

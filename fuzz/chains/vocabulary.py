@@ -136,6 +136,7 @@ RESHAPING: tuple[Callable[[Words], str], ...] = (
     _random_shortest,
     _scale_jitter,
     _zoom_out,
+    lambda w: f"H.ResizeToPatches({w.draw.choice([4, 9])}, {w.draw.choice([20, 60])}, 2, {w.draw.choice(FILTERS)!r})",
 )
 
 FLIPS: tuple[Callable[[Words], str], ...] = (

@@ -43,6 +43,7 @@ VALUES: dict[str, Any] = {
     "function": None,
     "height": 40,
     "high": 60,
+    "least": 1,
     "longest": 0.0,
     "low": 50,
     "matrix": (1.0, 0.0, 0.0, 0.0, 1.0, 0.0),
@@ -55,6 +56,7 @@ VALUES: dict[str, Any] = {
     "of_longer": True,
     "order": (2, 1, 0),
     "p": 0.5,
+    "patch": 4,
     "pad_if_needed": True,
     "padding": (1, 1, 1, 1),
     "padding_mode": "constant",
@@ -73,6 +75,7 @@ VALUES: dict[str, Any] = {
     "version": 2,
     "width": 46,
     "CenterCrop.rounding": "even",
+    "FitPatches.most": 99,
     "Call.size": None,
 }
 

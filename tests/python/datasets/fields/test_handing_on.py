@@ -46,7 +46,7 @@ def test_what_torch_delivers(case: str) -> None:
     loader = DataLoader(data, 1, num_workers=0)
     assert not loader.native
     with pytest.raises(TypeError, match=words):
-        DataLoader(data, 1, on_error="skip")
+        DataLoader(data, 1, memory_format=torch.channels_last)
     assert words.partition(":")[0] in str(loader.explain())
     assert_equal(loader, TorchDataLoader(data, 1))
 

@@ -17,13 +17,14 @@ message that nobody reads costs one slot.
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import mmap
 import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.reduction import DupFd, ForkingPickler
 from types import ModuleType
 from typing import Any
@@ -32,6 +33,7 @@ import torch
 from torch.multiprocessing import reductions
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
+from headrace._base.lifetimes.finalizers import Ending
 from headrace._base.native import core
 from headrace._loading.fallback.worker_wrappers import Carried
 from headrace.pillow.memory import sole_tensors
@@ -42,10 +44,10 @@ _ALIGNED = 64  # bytes
 _CONTAINERS = (list, tuple, dict)
 _MOST = (1 << 16) - 1  # storages of a batch
 _numbers = itertools.count()
-_of_main: weakref.WeakValueDictionary[int, Slots] = weakref.WeakValueDictionary()
+_of_main: dict[int, weakref.ref[Slots]] = {}  # by number
 
 
-class Slots:
+class Slots(Ending):
     """Memory of the main process and of the workers of one loader. Pages that no batch has needed do not exist.
 
     Args:
@@ -58,7 +60,7 @@ class Slots:
     def __init__(self, number: int, each: int, size: int, descriptor: int) -> None:
         self.number, self.each, self._size = number, each, size
         self._descriptor = descriptor
-        weakref.finalize(self, os.close, descriptor)
+        self.at_end: Callable[[], object] = functools.partial(os.close, descriptor)
         self._memory = mmap.mmap(descriptor, size)
         self._first = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._lock = threading.Lock()
@@ -66,7 +68,10 @@ class Slots:
 
     def serve(self) -> None:
         """Called in the main process: from now on messages of workers are read here, while this object lives."""
-        _of_main[self.number] = self
+        for number, reference in _of_main.copy().items():
+            if reference() is None:
+                _of_main.pop(number, None)
+        _of_main[self.number] = weakref.ref(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _attach, (self.number, self.each, self._size, DupFd(self._descriptor))
@@ -121,7 +126,10 @@ def _attach(number: int, each: int, size: int, sent: Any) -> Slots:
 
 def receive(number: int, slot: int, offset: int, size: int) -> torch.UntypedStorage:
     """What a message has in place of a storage; called while it is unpickled."""
-    return _of_main[number].take(slot, offset, size)
+    slots = _of_main[number]()
+    if slots is None:
+        raise RuntimeError("a batch arrived after its loader's iterator was dropped")
+    return slots.take(slot, offset, size)
 
 
 class SmallTensors:
