@@ -77,7 +77,7 @@ $(DOORS)/.installed: $(NATIVE)
 	$(PYTHON) -m venv $(DOORS)
 	$(DOORS)/bin/python -m pip install --quiet torch==2.14.1
 	$(DOORS)/bin/python -m pip install --quiet --no-deps torchvision==0.29.1 torchcodec==0.16.0
-	$(DOORS)/bin/python -m pip install --quiet cmake ninja pytest hypothesis opencv-python-headless \
+	$(DOORS)/bin/python -m pip install --quiet cmake ninja pytest hypothesis opencv-python-headless av \
 	  $$($(DOORS)/bin/python tools/requirements.py build)
 	$(DOORS)/bin/python -m pip install --quiet --no-build-isolation --editable .
 	touch $@
