@@ -167,13 +167,13 @@ void check_entry_points(JpegDecoder& decoder, std::span<const uint8_t> data, con
   for (size_t i = 0; i < list.size(); ++i)
     list[i] = {static_cast<uint32_t>(data[i * 7 % data.size()]) * static_cast<uint32_t>(data.size() / 16 + i),
                {1, -1, 300}};
-  const std::vector<uint8_t> told = believed(decoder, data, header, box, list, &lies);
+  const std::vector<uint8_t> side_by_side = believed(decoder, data, header, box, list, &lies);
 #if defined(__x86_64__)
   // The same pixels, or a refusal, where rows are not decoded side by side: see Note [row lanes].
   if (!decodes_side_by_side(decoder)) return;
   static JpegDecoder one_by_one(&kAvx2Blocks);
   EntryPoints same(kEnough);
-  require(believed(one_by_one, data, header, box, list, &same) == told, "other pixels side by side");
+  require(believed(one_by_one, data, header, box, list, &same) == side_by_side, "other pixels side by side");
 #endif
 }
 

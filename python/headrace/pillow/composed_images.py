@@ -21,7 +21,7 @@ from PIL import Image
 from headrace._base.lifetimes.bounded_table import BoundedTable
 from headrace.pillow.deferred_image import find_recording
 from headrace.pillow.recording.lazy_core import LazyCore
-from headrace.pillow.recording.patches import Untouched, function_below_patch
+from headrace.pillow.recording.patches import Untouched, code_below_patch
 from headrace.pillow.value_tables import are_modules_watched, is_as_made
 
 _V1 = "torchvision.transforms.transforms"
@@ -169,7 +169,7 @@ def _make_untouched(kinds: tuple[type, ...]) -> Untouched | bool:
     functionals, of_pillow = module.F, sys.modules["torchvision.transforms._functional_pil"]
     for kind in kinds:
         for (name, method), names in _NAMES.items():
-            if name == kind.__name__ and set(_code(kind, method).co_names) != set(names.split()):
+            if name == kind.__name__ and set(code_below_patch(kind, method).co_names) != set(names.split()):
                 return False
     places: list[tuple[object, str]] = [(kind, name) for kind in kinds for name in _METHODS if hasattr(kind, name)]
     places += [(module, "F"), (module, "InterpolationMode"), (Image, "_decompression_bomb_check")]
@@ -177,7 +177,3 @@ def _make_untouched(kinds: tuple[type, ...]) -> Untouched | bool:
     places += [(of_pillow, name) for name in _OF_PILLOW if hasattr(of_pillow, name)]
     places += [(Image.Image, name) for name in _OF_IMAGES if hasattr(Image.Image, name)]
     return Untouched(*places, *OF_DRAWS, (torch, "log"), (torch, "tensor"))
-
-
-def _code(kind: Any, name: str) -> Any:
-    return function_below_patch(getattr(kind, name)).__code__

@@ -16,7 +16,7 @@ from headrace._recipe.draws.draws import Int64Array, epoch_words
 from headrace._recipe.draws.seeded_sampler import Seeded
 from headrace.datasets.mixture.epoch_counts import EpochCounts
 from headrace.datasets.mixture.mixture_dataset import Mixture
-from headrace.sampler.permutation import TABLE, Permutation, permutation_of
+from headrace.sampler.permutation import TABLE, Permutation, checked_start, permutation_of
 
 BLOCK = 4096  # samples, at least, in which the shares of the datasets are exact
 _AT_ONCE = 8  # blocks that are computed at once, to amortise the overhead of numpy's calls
@@ -80,9 +80,8 @@ class MixtureSampler(Seeded, Sampler[int]):
             TypeError: `start` is not an integer.
             ValueError: `start` is out of range.
         """
-        epoch, first = self._current(), whole_number("start", start)
-        if not 0 <= first <= epoch.length:
-            raise ValueError(f"start must be from 0 to {epoch.length}, the number of samples, not {first}")
+        epoch = self._current()
+        first = checked_start(start, epoch.length)
         return itertools.chain.from_iterable(one.indices.tolist() for one in epoch.stretches(first, epoch.length))
 
     def occurrences(self, start: int, stop: int) -> Int64Array:

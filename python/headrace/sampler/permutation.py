@@ -80,9 +80,7 @@ class PermutationSampler(Seeded, Sampler[int]):
             TypeError: `start` is not an integer.
             ValueError: `start` is out of range.
         """
-        first = whole_number("start", start)
-        if not 0 <= first <= self._length:
-            raise ValueError(f"start must be from 0 to {self._length}, the number of samples, not {first}")
+        first = checked_start(start, self._length)
         return itertools.chain.from_iterable(_iterate_in_blocks(self._permutation(), first, self._length))
 
     def at(self, positions: npt.ArrayLike) -> Int64Array:
@@ -191,6 +189,19 @@ class _Feistel:
 def _iterate_in_blocks(permutation: Permutation, start: int, stop: int) -> Iterator[list[int]]:
     for begin in range(start, stop, _BLOCK):
         yield permutation.at(np.arange(begin, min(begin + _BLOCK, stop))).tolist()
+
+
+def checked_start(start: object, length: int) -> int:
+    """Returns the position where an iteration begins.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is not in [0, length].
+    """
+    first = whole_number("start", start)
+    if not 0 <= first <= length:
+        raise ValueError(f"start must be from 0 to {length}, the number of samples, not {first}")
+    return first
 
 
 def _length_of(data_source: object) -> int:

@@ -32,6 +32,7 @@ class LanesInMemory {
   static constexpr uint32_t kIdle = 1u << 30;         // `left_` of a lane that has no row
 
   void begin_row(unsigned lane);
+  void begin_wanted(unsigned lane);
   bool end_part(unsigned lane);
   bool single(unsigned lane);
 
@@ -62,15 +63,26 @@ void LanesInMemory<kLanes>::begin_row(unsigned lane) {
     step_[lane] = 0;
     return;
   }
-  constexpr uint32_t kBlockStep = 64;
   const LaneRow& row = job_.rows[next_++];
   active_ |= 1u << lane;
   row_[lane] = &row;
   bit_[lane] = row.bit;
-  wanted_[lane] = row.skipped == 0;
-  left_[lane] = kLeast + static_cast<uint32_t>(row.skipped == 0 ? row.wanted : row.skipped);
-  block_[lane] = row.skipped == 0 ? row.blocks : row.differences;
-  step_[lane] = row.skipped == 0 ? kBlockStep : 1;
+  if (row.skipped == 0) {
+    begin_wanted(lane);
+    return;
+  }
+  wanted_[lane] = false;
+  left_[lane] = kLeast + static_cast<uint32_t>(row.skipped);
+  block_[lane] = row.differences;
+  step_[lane] = 1;
+}
+
+template <unsigned kLanes>
+void LanesInMemory<kLanes>::begin_wanted(unsigned lane) {
+  wanted_[lane] = true;
+  left_[lane] = kLeast + static_cast<uint32_t>(row_[lane]->wanted);
+  block_[lane] = row_[lane]->blocks;
+  step_[lane] = 64;
 }
 
 /// After the last of the skipped or of the wanted blocks. False: the row ends elsewhere.
@@ -82,10 +94,7 @@ bool LanesInMemory<kLanes>::end_part(unsigned lane) {
     if (bit_[lane] < row.least_end) return false;
     begin_row(lane);
   } else {
-    wanted_[lane] = true;
-    left_[lane] = kLeast + static_cast<uint32_t>(row.wanted);
-    block_[lane] = row.blocks;
-    step_[lane] = 64;
+    begin_wanted(lane);
   }
   return true;
 }

@@ -8,13 +8,10 @@ and its batch carries the errors to the main process, where `tolerated_batches` 
 from __future__ import annotations
 
 import pickle
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from headrace._base.errors import SampleError, sample_error
@@ -23,6 +20,7 @@ from headrace._base.safe_exceptions import format_error
 from headrace._base.types import Function
 from headrace._loading.epoch.torch_loader import LoaderView, TorchLoader
 from headrace._loading.fallback.deferred_workers import make_values
+from headrace._recipe.draws.python_randomness import process_generator_states, restore_process_generators
 from headrace.pillow.recording.image_counts import in_force
 
 
@@ -93,7 +91,7 @@ class TolerantDataset(Dataset[Any]):
         error and its random numbers are then the libraries'."""
         if in_force.here() is None:
             return self.dataset[index]
-        before, asked = _generator_states(), in_force.asked
+        before, asked = process_generator_states(), in_force.asked
         try:
             made = self.dataset[index]
             make_values(made)
@@ -102,9 +100,7 @@ class TolerantDataset(Dataset[Any]):
                 raise
         else:
             return made
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        torch.set_rng_state(before[2])
+        restore_process_generators(before)
         return in_force.call_as_usual(lambda: self.dataset[index])
 
     def _describe(self, error: Exception, index: Any) -> SampleError:
@@ -112,10 +108,6 @@ class TolerantDataset(Dataset[Any]):
         location = type(self.dataset).__name__ if number == index else f"{type(self.dataset).__name__}, {index!r}"
         made = sample_error("dataset", number, location, format_error(error), error)
         return pickle.loads(pickle.dumps(made))  # type: ignore[no-any-return]  # as other processes get it: without frames
-
-
-def _generator_states() -> tuple[Any, Any, torch.Tensor]:
-    return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
 
 
 class TolerantCollation:

@@ -226,11 +226,17 @@ class TorchEpochs:
         torch makes them. Workers that persist keep what they began with."""
         found = self._device_batches
         if loader._iterator is None:
-            is_given, collates = loader._active_tuner is None, recording_of(loader) is None
             threads, helpers = None, loader.helpers
             if loader._defers:
-                workers, helped = loader.num_workers, bool(helpers)
-                makers = find_makers(workers, self._destination, is_given=is_given, collates=collates, helped=helped)
+                helped = bool(helpers)
+                makers = find_makers(
+                    loader.num_workers,
+                    self._destination,
+                    is_given=loader._active_tuner is None,
+                    collates=recording_of(loader) is None,
+                    helped=helped,
+                    tolerates=loader.on_error != "raise",
+                )
                 threads = makers.threads
                 if helped and makers.why_no_helpers:
                     helpers = ()
@@ -321,7 +327,7 @@ class TorchEpochs:
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
         of_epochs = ("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images")
         gone = dict.fromkeys((*of_epochs, "_entry_points", "_entries", "_device_batches", "_made"))
-        return {**vars(self), "_next": upcoming, **gone}
+        return {**vars(self), "_next": upcoming, "faults": EpochFaults(0), **gone}
 
 
 def _drop_fresh_iterator(epochs: TorchEpochs | None, asked: TorchProgress) -> None:

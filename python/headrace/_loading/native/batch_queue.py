@@ -226,7 +226,7 @@ class BatchQueue:
         Raises:
             Exception: the sampler raised it. It is raised once; then the sampler's iterator is asked again.
         """
-        begun = next((one for one in self._batches if one.taker is None), None) if chosen is None else chosen
+        begun = chosen or next(iter(self.waiting), None)
         if begun is not None:
             turn, foremost = self._turns + 1, max(self._foremost, begun.delivery.number)
             begun.delivery.turn = turn

@@ -326,15 +326,12 @@ class NativeIterator(Ending):
             places = [places[one.sample] for one in failures]
             if not places:
                 return indices
-        self._faults.give_up("no sample of the dataset could be made")
+        self._faults.give_up_dataset()
 
     def _skip_batch(self, begun: Begun) -> None:
         if self._settings.ranks > 1 and not self._for_comparison:
             try:
-                self._faults.give_up(
-                    "no sample of a batch could be made, and the other ranks would wait for the rank that skips a "
-                    'batch; use on_error="replace"'
-                )
+                self._faults.give_up_batch()
             finally:
                 self.close()
         begun.delivery.passed = True

@@ -136,6 +136,17 @@ class FaultLog:
         last = self._progress.errors[-1]
         raise RuntimeError(f"{why}; the last one: {last}") from last
 
+    def give_up_dataset(self) -> NoReturn:
+        """Raises RuntimeError: with ``on_error="replace"`` no sample can take the place of a failed one."""
+        self.give_up("no sample of the dataset could be made")
+
+    def give_up_batch(self) -> NoReturn:
+        """Raises RuntimeError: this rank has no sample for a batch that other ranks have."""
+        self.give_up(
+            "no sample of a batch could be made, and the other ranks would wait for the rank that skips a batch; use "
+            'on_error="replace"'
+        )
+
     def warn(self) -> None:
         """Warns once per epoch, naming the first error, so that no sample is dropped silently."""
         noted = self._progress.errors

@@ -32,7 +32,13 @@ class Makers:
 
 
 def find_makers(
-    workers: int, destination: Destination, *, is_given: bool, collates: bool, helped: bool = False
+    workers: int,
+    destination: Destination,
+    *,
+    is_given: bool,
+    collates: bool,
+    helped: bool = False,
+    tolerates: bool = False,
 ) -> Makers:
     """Returns who makes the values of a loader that defers tensors, if its workers begin now.
 
@@ -43,11 +49,15 @@ def find_makers(
             busy, which is as fast, and counts on what each of them does.
         collates: whether the program collates samples by a function of its own, which gets values.
         helped: whether the loader has helpers.
+        tolerates: whether samples that fail are left out or replaced, for which their values are made one by one.
     """
     if destination.way != "memory":
         return Makers(min(workers, usable_cores()), why_no_helpers="batches are made on a device")
     if not workers:
         why = "num_workers=0 makes each batch in the caller's thread"
+        return Makers(None, why, why)
+    if tolerates:
+        why = "on_error has the values of each sample made there"
         return Makers(None, why, why)
     if collates:
         why = "collate_fn is the program's"

@@ -37,12 +37,9 @@ class ToleratedBatches:
             if not data.is_empty:
                 return data.batch
             if not self._log.skips:
-                self._log.give_up("no sample of the dataset could be made")
+                self._log.give_up_dataset()
             if self._ranks > 1:
-                self._log.give_up(
-                    "no sample of a batch could be made, and the other ranks would wait for the rank that skips a "
-                    'batch; use on_error="replace"'
-                )
+                self._log.give_up_batch()
 
     def __len__(self) -> int:
         return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length

@@ -133,17 +133,27 @@ def sample_randomness(
         yield
 
 
+def process_generator_states() -> tuple[Any, ...]:
+    """Returns the states of the process's generators: Python's, NumPy's and torch's."""
+    return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002 - those that programs use
+
+
+def restore_process_generators(states: tuple[Any, ...]) -> None:
+    """Sets the states that `process_generator_states` has returned."""
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
+    torch.set_rng_state(states[2])
+
+
 @contextmanager
 def preserve_process_generators() -> Iterator[None]:
     """Restores the states of the process's generators at exit. A lock admits one thread of any loader at a time."""
     with _alone:
-        before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+        before = process_generator_states()
         try:
             yield
         finally:
-            random.setstate(before[0])
-            np.random.set_state(before[1])  # noqa: NPY002
-            torch.set_rng_state(before[2])
+            restore_process_generators(before)
 
 
 @contextmanager

@@ -293,8 +293,14 @@ def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Pa
         return []
     destination = settings.destination
     collates = settings.collate_fn not in (None, default_collate, default_convert)
-    workers, helped = settings.num_workers, bool(settings.helpers)
-    makers = find_makers(workers, destination, is_given=settings.tuner is None, collates=collates, helped=helped)
+    makers = find_makers(
+        settings.num_workers,
+        destination,
+        is_given=settings.tuner is None,
+        collates=collates,
+        helped=bool(settings.helpers),
+        tolerates=settings.on_error != "raise",
+    )
     lines = [_explain_field(name, where, makers, destination) for name, where in deferred.fields.items()]
     if destination.way != "memory":
         how = "images that nothing in a worker has looked at are made there from records; all else is copied there"

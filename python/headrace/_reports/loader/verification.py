@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
@@ -248,9 +248,7 @@ def verify(
     batches = samples = size = elements = greatest = own = 0
     total = 0.0
     try:
-        for ours, theirs in zip_longest(native, expected):
-            if ours is None or theirs is None:
-                raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
+        for ours, theirs in paired_batches(native, expected):
             compared = _compare(
                 move_tensors(ours, torch.device("cpu")), theirs, batches, order[batches], settings, route
             )
@@ -264,6 +262,14 @@ def verify(
     finally:
         native.close()
     return Report(batches, samples, size, greatest, total / max(1, elements), own)
+
+
+def paired_batches(native: Iterable[Any], expected: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yields the batches of both. Raises VerificationError if one has more."""
+    for number, (ours, theirs) in enumerate(zip_longest(native, expected)):
+        if ours is None or theirs is None:
+            raise VerificationError(f"batch {number}: one of the two loaders ended before the other")
+        yield ours, theirs
 
 
 def _compare_own(source: BlobDataset, order: OrderedBatch) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -87,9 +86,7 @@ def verify(settings: Settings, route: AudioRoute, epoch: verification.Epoch, eng
     native = verification.compared_iterator(settings, route, checked_table(route.source), epoch, engine)
     batches = samples = size = 0
     try:
-        for ours, theirs in zip_longest(native, oracle(settings, route, epoch, None)):
-            if ours is None or theirs is None:
-                raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
+        for ours, theirs in verification.paired_batches(native, oracle(settings, route, epoch, None)):
             size += _compare(move_tensors(ours, torch.device("cpu")), theirs, batches)
             samples += len(epoch[1][batches].indices)
             batches += 1

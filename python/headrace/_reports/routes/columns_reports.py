@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import torch
 
@@ -21,6 +20,7 @@ from headrace._reports.loader.verification import (
     collated_by,
     compared_iterator,
     have_same_bytes,
+    paired_batches,
 )
 
 
@@ -50,9 +50,7 @@ def verify(settings: Settings, route: ColumnsRoute, epoch: Epoch, engine: Engine
     native = compared_iterator(settings, route, route.source.blob_table(), epoch, engine)
     batches = samples = size = 0
     try:
-        for ours, theirs in zip_longest(native, oracle(settings, route, epoch, None)):
-            if ours is None or theirs is None:
-                raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
+        for ours, theirs in paired_batches(native, oracle(settings, route, epoch, None)):
             size += _compare(ours, theirs, f"batch {batches}")
             samples += len(order[batches].indices)
             batches += 1

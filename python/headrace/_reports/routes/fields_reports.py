@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -36,6 +35,7 @@ from headrace._reports.loader.verification import (
     compared_iterator,
     grey_levels_off,
     have_same_bytes,
+    paired_batches,
 )
 from headrace._reports.routes import audio_reports, video_reports
 from headrace.datasets.fields.field_kinds import Field
@@ -89,9 +89,7 @@ def verify(settings: Settings, route: FieldsRoute, epoch: Epoch, engine: Engine)
     native = compared_iterator(settings, route, route.source.blob_table(), epoch, engine)
     made = Report(0, 0, 0)
     try:
-        for ours, theirs in zip_longest(native, oracle(settings, route, epoch, None)):
-            if ours is None or theirs is None:
-                raise VerificationError(f"batch {made.batches}: one of the two loaders ended before the other")
+        for ours, theirs in paired_batches(native, oracle(settings, route, epoch, None)):
             comparison = _Comparison(settings, route, f"batch {made.batches}")
             comparison.fields(move_tensors(ours, torch.device("cpu")), theirs)
             made = replace(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
 import numpy as np
 import torch
 
@@ -62,9 +60,7 @@ def verify(settings: Settings, route: JoinedRoute, epoch: verification.Epoch, en
     native = verification.compared_iterator(settings, route, checked_table(route.source), epoch, engine)
     batches = samples = size = 0
     try:
-        for ours, theirs in zip_longest(native, oracle(settings, route, epoch, None)):
-            if ours is None or theirs is None:
-                raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
+        for ours, theirs in verification.paired_batches(native, oracle(settings, route, epoch, None)):
             if route.source.has_targets:
                 if not verification.are_equal_values(ours[1], theirs[1]):
                     raise VerificationError(f"batch {batches}: targets differ: {ours[1]!r} against {theirs[1]!r}")

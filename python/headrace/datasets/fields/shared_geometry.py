@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-import numpy as np
 import torch
 from PIL import Image
 
 from headrace._lowering.transform_library import class_origin, has_hooks
+from headrace._recipe.draws.python_randomness import process_generator_states, restore_process_generators
 from headrace.datasets.sources import BlobDataset, Variant
 from headrace.datasets.sources.combined import ConcatSource
 from headrace.transforms import Compose
@@ -57,15 +56,15 @@ class Geometry:
         """
         if trouble := unequal({name: (image.height, image.width) for name, image in images.items()}):
             raise ValueError(trouble)
-        before, after = _generator_states(), None
+        before, after = process_generator_states(), None
         made = {}
         for name, image in images.items():
             if after is not None:
-                _restore_generators(before)
+                restore_process_generators(before)
             made[name] = self.transform_of(name)(image)
-            after = after or _generator_states()
+            after = after or process_generator_states()
         if after is not None:
-            _restore_generators(after)
+            restore_process_generators(after)
         return made
 
 
@@ -123,13 +122,3 @@ def _take_nearest(transform: object) -> None:
         transform.fill = 0
     if hasattr(transform, "_fill"):
         transform._fill = {"others": 0}
-
-
-def _generator_states() -> tuple[Any, ...]:
-    return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002 - the transforms' own choice
-
-
-def _restore_generators(states: tuple[Any, ...]) -> None:
-    random.setstate(states[0])
-    np.random.set_state(states[1])  # noqa: NPY002
-    torch.set_rng_state(states[2])

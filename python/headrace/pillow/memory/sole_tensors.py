@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import collections
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from headrace._base.native import has_gil
-
-_CONTAINER = [object()]
-_ITEM_REFERENCES = sys.getrefcount(_CONTAINER[0])  # to what only a container refers to
-
-
-def find_sole_tensors(container: Any) -> Iterator[torch.Tensor]:
-    """Yields the tensors to which only this list, tuple or dict, or those in it, refer, each in one place."""
-    for key in list(container) if type(container) is dict else range(len(container)):
-        if sys.getrefcount(container[key]) != _ITEM_REFERENCES:
-            continue
-        one = container[key]
-        if type(one) is torch.Tensor:
-            if has_sole_memory(one):
-                yield one
-        elif type(one) in (list, tuple, dict):
-            yield from find_sole_tensors(one)
 
 
 def has_sole_memory(tensor: torch.Tensor) -> bool:
@@ -36,24 +21,25 @@ def has_sole_memory(tensor: torch.Tensor) -> bool:
     return _count_users(tensor) == _USERS_OF_ONE
 
 
-def find_tensors_within(batch: object, samples: object = None) -> list[torch.Tensor]:
+def find_sole_tensors(batch: object, samples: object = None, most: float = math.inf) -> list[torch.Tensor]:
     """Returns the tensors in a batch, and in the lists, tuples and dicts in it, that nothing else refers to.
 
     Args:
         batch, samples: containers that nothing else refers to: the caller knows that, and keeps them. Samples may have
             tensors that are in the batch, too; other tensors in them are not returned.
+        most: objects in a container and those in it; of more, none is returned.
     """
     found: dict[int, _Found] = {}
-    if not _note_objects([batch], found):
+    if not _note_objects([batch], found, most):
         return []
     of_batch = list(found)
-    if samples is not None and not _note_objects([samples], found):
+    if samples is not None and not _note_objects([samples], found, most):
         return []
     outside = {key for key, entry in found.items() if _excess(entry) != _REFERENCES_OF_ENTRY}
     of_others: dict[int, _Found] = {}
     if id(batch) in found or id(samples) in found:
         return []
-    if not _note_objects([found[key][0] for key in outside if type(found[key][0]) in _CONTAINERS], of_others):
+    if not _note_objects([found[key][0] for key in outside if type(found[key][0]) in _CONTAINERS], of_others, most):
         return []
     sole = [found[key][0] for key in of_batch if key not in outside and key not in of_others]
     return [one for one in sole if type(one) is torch.Tensor and has_sole_memory(one)]
@@ -63,14 +49,14 @@ def find_tensors_within(batch: object, samples: object = None) -> list[torch.Ten
 _Found: TypeAlias = "list[Any]"
 
 
-def _note_objects(roots: Sequence[object], found: dict[int, _Found]) -> bool:
+def _note_objects(roots: Sequence[object], found: dict[int, _Found], most: float) -> bool:
     """Notes the tensors and containers in the roots, by id; False: there are too many objects to look at."""
     waiting: list[Any] = list(roots)
     count = 0
     while waiting:
         container = waiting.pop()
         count += len(container)
-        if count > _MOST:
+        if count > most:
             return False
         for one in container.values() if type(container) is dict else container:
             if type(one) is not torch.Tensor and type(one) not in _CONTAINERS:
@@ -89,7 +75,6 @@ def _excess(entry: _Found) -> int:
 
 _REFERENCES_OF_ENTRY = _excess([object(), 0])
 _CONTAINERS = (list, tuple, dict)
-_MOST = 4096  # objects in a batch and its samples
 
 
 def dict_of(batch: object) -> object:

@@ -117,6 +117,12 @@ def function_below_patch(function: Any) -> Any:
     return function
 
 
+def code_below_patch(holder: object, name: str) -> CodeType:
+    """Returns the code of a function of a class or module, below ours."""
+    code: CodeType = function_below_patch(getattr(holder, name)).__code__
+    return code
+
+
 _LIBRARIES = (
     "PIL",
     "albumentations",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import random
 import warnings
@@ -249,3 +250,14 @@ def test_nothing_changes_without_errors(files: list[Path]) -> None:
         warnings.simplefilter("error")
         assert_same(list(loader), expected)
     assert loader.errors == []
+
+
+@pytest.mark.processes
+@pytest.mark.filterwarnings("ignore:epoch 0")
+def test_values_are_made_in_the_workers_and_copies_begin_without_errors(files: list[Path]) -> None:
+    """A loader with half as many workers as cores has its images made in the main process otherwise."""
+    loader = headrace.DataLoader(Own(files, KINDS["v2 on a tensor"][0]), BATCH, num_workers=1, on_error="skip")
+    assert len(list(loader)) == 6 and len(loader.errors) == len(BAD)
+    assert loader._torch_epochs.making == 0
+    assert "made in the workers, because on_error has the values of each sample made there" in str(loader.explain())
+    assert copy.deepcopy(loader).errors == []

@@ -32,7 +32,7 @@ from headrace._loading.doors.tensors.recorded_functions import change_values, fl
 from headrace._loading.doors.tensors.recording import Recording, Replay, ValueStep
 from headrace._loading.doors.tensors.single_inputs import FORWARD, RANDOMLY, names_in
 from headrace.pillow.composed_images import OF_DRAWS, are_ranges, draw_box
-from headrace.pillow.recording.patches import Untouched, function_below_patch
+from headrace.pillow.recording.patches import Untouched, code_below_patch
 from headrace.pillow.value_tables import are_modules_watched, is_as_made
 
 _V2 = "torchvision.transforms.v2."
@@ -153,15 +153,11 @@ def _find_known(kinds: tuple[type, ...]) -> tuple[list[_Known], Untouched]:
 
 def _known_of(kind: Any) -> _Known | None:
     known = _KNOWN[kind.__module__, kind.__qualname__]
-    codes = names_in(_code(kind, "transform")), names_in(_code(kind, "forward"))
+    codes = names_in(code_below_patch(kind, "transform")), names_in(code_below_patch(kind, "forward"))
     # `Untouched` takes for the library's what is there when it looks first, if that is no function.
     namespace = sys.modules[kind.__module__].F is sys.modules[_V2 + "functional"]
     is_known = codes == (known.names, known.forward) and namespace and torch.Tensor in kind._transformed_types
     return known if is_known else None
-
-
-def _code(kind: Any, name: str) -> Any:
-    return function_below_patch(getattr(kind, name)).__code__
 
 
 def _crop_and_resize(step: Any, made: Recording, tensor: Callable[[], torch.Tensor]) -> Recording | torch.Tensor:
@@ -189,7 +185,7 @@ def _draw_params(step: Any, whole: torch.Tensor) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=16)
 def _knows_make_params(kind: Any) -> bool:
-    return names_in(_code(kind, "make_params")) == _DRAWING
+    return names_in(code_below_patch(kind, "make_params")) == _DRAWING
 
 
 @functools.cache

@@ -10,8 +10,8 @@ Only storages that nothing but the batch refers to: torch would share others wit
 
 Note [slots]: a slot's state is the number of storages that the main process has not copied yet. The worker sets it
 before it sends the message. The main process counts down after each copy; two rounds of a lock are between, so that no
-processor stores the number before it has loaded the bytes. A worker without a free slot leaves the batch to torch, so a
-message that nobody reads costs one slot.
+processor stores the number before it has loaded the bytes. A worker without a free slot leaves the batch to torch; a
+slot whose message is never unpickled is not used again.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ SLOT = 1 << 18  # bytes, of all small storages of a batch
 _ALIGNED = 64  # bytes
 _CONTAINERS = (list, tuple, dict)
 _MOST = (1 << 16) - 1  # storages of a batch
+_MOST_OBJECTS = 4096  # in a batch, or in its samples, that are looked at
 _numbers = itertools.count()
 _of_main: dict[int, weakref.ref[Slots]] = {}  # by number
 
@@ -195,8 +196,8 @@ class SmallTensors:
             return []
         has_samples = type(self._samples) in _CONTAINERS and batch is not self._samples
         if has_samples and sys.getrefcount(self._samples) == self._as_samples:
-            return sole_tensors.find_tensors_within(held, self._samples)
-        return sole_tensors.find_tensors_within(held)
+            return sole_tensors.find_sole_tensors(held, self._samples, _MOST_OBJECTS)
+        return sole_tensors.find_sole_tensors(held, None, _MOST_OBJECTS)
 
     def _fill(self, slot: int, storages: Iterable[torch.UntypedStorage]) -> None:
         address, offset, count = self._slots.address_of(slot), 0, 0
