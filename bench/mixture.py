@@ -23,19 +23,6 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 WEIGHTS = (4, 3, 2, 1)
 
 
-class Rows:
-    """Of which only the length is asked."""
-
-    def __init__(self, length: int) -> None:
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, index: int) -> int:
-        return index
-
-
 def train(size: int = 224, low: float = 0.08) -> Any:
     """Random crop, flip, normalised float32."""
     crop = transforms.RandomResizedCrop(size, scale=(low, 1.0))
@@ -63,7 +50,7 @@ def rate(loader: Any, seconds: float) -> tuple[float, float]:
 def plan_costs() -> dict[str, float]:
     """Costs of the order of 10**9 samples of four datasets of 10**9 to 4 * 10**9 rows."""
     begin = time.perf_counter()
-    sampler = MixtureSampler(Mixture({f"d{n}": (Rows(n * 10**9), n) for n in range(1, 5)}, epoch_size=10**9), 1)
+    sampler = MixtureSampler(Mixture({f"d{n}": (range(n * 10**9), n) for n in range(1, 5)}, epoch_size=10**9), 1)
     order = sampler.iter_from(900_000_000)
     next(order)
     first = time.perf_counter()

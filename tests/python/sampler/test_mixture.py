@@ -134,19 +134,7 @@ def test_rows_of_a_pass_pass_chi_square() -> None:
 
 
 def test_a_billion_samples_in_constant_memory() -> None:
-    class Rows:
-        """Of which only the length is asked."""
-
-        def __init__(self, length: int) -> None:
-            self._length = length
-
-        def __len__(self) -> int:
-            return self._length
-
-        def __getitem__(self, index: int) -> int:
-            return index
-
-    parts = {f"d{n}": (Rows(10**9 * (n + 1)), n + 1) for n in range(4)}
+    parts = {f"d{n}": (range(10**9 * (n + 1)), n + 1) for n in range(4)}
     sampler = MixtureSampler(Mixture(parts, epoch_size=10**9), 1)
     sampler.set_epoch(10**6)
     assert len(sampler) == 10**9
