@@ -88,7 +88,8 @@ check: $(VENV)/.installed $(VENV)/.tools
 	$(PY) -m mypy
 	git ls-files 'csrc/*.h' 'csrc/*.cpp' 'tests/*.h' 'tests/*.cpp' 'fuzz/*.cpp' 'bench/*.cpp' | xargs $(VENV)/bin/clang-format --dry-run -Werror
 	$(PY) tools/check_words.py
-	$(PY) -m pytest -q tests/python/program/test_layers.py tests/python/program/test_types.py::test_every_public_name_has_a_type
+	$(PY) -m pytest -q tests/python/program/test_layers.py tests/python/program/test_types.py::test_every_public_name_has_a_type \
+	  tests/python/program/test_face.py::test_the_reference_has_an_entry_for_each_public_name
 
 format: $(VENV)/.tools
 	$(PY) -m ruff check --fix-only .

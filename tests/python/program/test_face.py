@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import types
 
 import pytest
+from test_readme import ROOT
 
 import headrace
 from support import WATCHDOG_S
@@ -58,3 +60,14 @@ def test_import_alone_needs_no_torch() -> None:
     code = "import sys, headrace; assert 'torch' not in sys.modules; headrace.DataLoader; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_the_reference_has_an_entry_for_each_public_name() -> None:
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    entries = {name for page in pages for name in re.findall(r"^::: (headrace[\w.]*)$", page.read_text("utf-8"), re.M)}
+    names = {f"headrace.{name}" for name in headrace.__all__}
+    for name in headrace.__all__:
+        value = getattr(headrace, name)
+        if isinstance(value, types.ModuleType):
+            names |= {f"headrace.{name}.{inner}" for inner in set(value.__all__) - set(headrace.__all__)}
+    assert sorted(names - entries) == []
