@@ -19,6 +19,7 @@ CONTENDERS: dict[str, Contender] = {
     "torch": Contender("torch", "torch DataLoader + torchvision + Pillow"),
     "headrace": Contender("headrace", "headrace"),
     "headrace-first": Contender("headrace", "headrace, first epoch: nothing learned yet", "first", by_default=False),
+    "headrace-kept": Contender("headrace", "headrace, first epoch of a later run", "kept", by_default=False),
     "headrace-raw": Contender("headrace", "headrace, raw pack of 256 x 256", "raw", by_default=False),
     "opencv": Contender("opencv", "OpenCV INTER_AREA + simplejpeg, threads"),
     "opencv-scaled": Contender("opencv", "the same, scaled decoding", "scaled", by_default=False),

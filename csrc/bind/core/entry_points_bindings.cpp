@@ -55,13 +55,17 @@ py::tuple content(const EntryPoints& self) {
   uint64_t* key = keys.mutable_data();
   uint32_t *count = counts.mutable_data(), *bit = bits.mutable_data();
   int16_t* value = dc.mutable_data();
-  for (const EntryList& one : lists) {
-    *key++ = one.key;
-    *count++ = static_cast<uint32_t>(one.points.size());
-    for (const EntryPoint& point : one.points) {
-      *bit++ = point.bit;
-      value = std::copy(point.dc.begin(), point.dc.end(), value);
+  {
+    const Unlocked unlocked;
+    for (const EntryList& one : lists) {
+      *key++ = one.key;
+      *count++ = static_cast<uint32_t>(one.points.size());
+      for (const EntryPoint& point : one.points) {
+        *bit++ = point.bit;
+        value = std::copy(point.dc.begin(), point.dc.end(), value);
+      }
     }
+    lists = {};
   }
   return py::make_tuple(keys, counts, bits, dc);
 }

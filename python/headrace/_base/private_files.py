@@ -138,3 +138,9 @@ def private_folder(path: Path) -> None:
         path.chmod(0o700)
         if path.lstat().st_mode & 0o077:
             raise PermissionError(1, "it cannot be closed to other users", str(path))
+
+
+def user_cache(name: str) -> Path:
+    """Returns a folder of headrace's in the user's folder of caches. Raises RuntimeError if the user has no home."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "headrace" / name

@@ -37,7 +37,8 @@ from headrace._loading.fallback.tolerated_samples import EpochFaults, tolerating
 from headrace._loading.fallback.worker_states import have_states
 from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
-from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
+from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints
+from headrace._storage.entry_points.process_table import name_of_dataset, shared_by_process
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -217,7 +218,10 @@ class TorchEpochs:
             given = self._entry_points
             if given is None and not isinstance(loader.dataset, IterableDataset):
                 samples = length_or_none(loader.dataset)  # a stream has none, as a TarStream in native threads
-                given = None if samples is None else shared_by_process(samples, rank_memory)
+                if samples is not None:
+                    given = shared_by_process(samples, rank_memory, lambda: name_of_dataset(loader.dataset, samples))
+                if given is not None:
+                    given.wait()
         self._entry_points, self._entries = given, None
         return given
 

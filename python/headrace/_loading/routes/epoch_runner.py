@@ -27,7 +27,8 @@ from headrace._loading.native.single_torch_batches import holds_of, naming_of
 from headrace._loading.routes.route import AnySource, NativeRoute
 from headrace._lowering.python_steps.short_steps import is_short
 from headrace._recipe.draws.draws import Draws
-from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
+from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints
+from headrace._storage.entry_points.process_table import shared_by_process
 from headrace._storage.remote.announcements import Announced
 from headrace.datasets.fields.fields_source import Tables
 from headrace.datasets.sources import BlobDataset, checked_table
@@ -255,7 +256,7 @@ class Runner:
 def _entry_points_of(source: AnySource, settings: Settings) -> EntryPoints | None:
     """Returns the table of entry points of an epoch."""
     given = settings.entry_points
-    return shared_by_process(len(source), rank_memory) if given == AUTO else given
+    return shared_by_process(len(source), rank_memory, source.fingerprint) if given == AUTO else given
 
 
 def _table_of(source: AnySource, points: EntryPoints | None) -> core.BlobTable | Tables:

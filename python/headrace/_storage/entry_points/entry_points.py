@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -17,9 +16,6 @@ from headrace._base.native import core
 from headrace._storage.entry_points import sidecar
 
 AUTO: Literal["auto"] = "auto"
-_SHARE = 32  # of this rank's memory, the table of "auto" takes one part at most
-_BYTES_AN_IMAGE = 650  # of an ImageNet file, on average
-_LEAST_COVERED = 0.1  # of the samples: with less, the hashes cost what the known rows save
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class EntryPoints(Ending):
         self.native = sidecar.load_or_make(file, limit)
         self._saver = _Saver(self.native, file)
         self.at_end: Callable[[], object] = call_in_finalizer_thread(self._saver.save)
-        _with_files.add(self)
+        save_at_exit(self)
 
     def counts(self) -> Entries:
         """Returns what is known now."""
@@ -93,6 +89,10 @@ class EntryPoints(Ending):
         """Writes the file, if there is one and more is known than it holds. A failure is a warning, once."""
         if self._given[1] is not None:
             self._saver.save()
+
+    def save_at_exit(self) -> None:
+        """The same, when the process ends."""
+        self.save()
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self._given
@@ -131,34 +131,15 @@ class _Saver:
 _with_files: Living[EntryPoints] = Living()
 
 
+def save_at_exit(points: EntryPoints) -> None:
+    """Has the file of a table written when the process ends, if the table still lives."""
+    _with_files.add(points)
+
+
 @atexit.register
 def _save_all() -> None:
     for one in _with_files:
-        one.save()
-
-
-_of_process: weakref.ref[EntryPoints] | None = None
-
-
-def shared_by_process(samples: int, memory: Callable[[], int]) -> EntryPoints | None:
-    """Returns the table of all loaders of this process with ``entry_points="auto"``, which ends with the last of them.
-
-    Args:
-        samples: of the dataset.
-        memory: returns the bytes that this rank has; a part of them is the limit of a table that is made now.
-
-    Returns:
-        None if it would hold too few of the samples to pay for the hash of each file.
-    """
-    global _of_process
-    table = None if _of_process is None else _of_process()
-    limit = max(1, memory() // _SHARE) if table is None else table.native.limit
-    if samples * _BYTES_AN_IMAGE * _LEAST_COVERED > limit:
-        return None
-    if table is None:
-        table = EntryPoints(limit)
-        _of_process = weakref.ref(table)
-    return table
+        one.save_at_exit()
 
 
 def checked_entry_points(given: object) -> EntryPoints | Literal["auto"] | None:

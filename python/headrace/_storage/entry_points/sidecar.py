@@ -29,7 +29,7 @@ _ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # dtype and number of axes
     "dc": (np.int16, 2),
 }
 _SECRETS = 5
-_MOST_BYTES = 1 << 40  # of a table while it is written: no limit
+_MOST_BYTES = 1 << 40  # of a file: no limit
 _MOST_ROWS = 1 << 13  # an image has at most 65,535 rows of pixels, 8 or more in a row of blocks
 
 Content = dict[str, Array]
@@ -50,12 +50,12 @@ def load_or_make(file: str, limit: int) -> core.EntryPoints:
     return native
 
 
-def save_sidecar(file: str, native: core.EntryPoints) -> None:
-    """Writes a table to its file, with what other processes have written there. Raises OSError.
+def save_sidecar(file: str, native: core.EntryPoints, most: int = _MOST_BYTES) -> None:
+    """Writes a table to its file, with what other processes have written there, up to `most` bytes. Raises OSError.
 
     If the file is gone, damaged or another table's by now, it is replaced: what it held is learned again.
     """
-    merged = core.EntryPoints(_MOST_BYTES, native.secrets)
+    merged = core.EntryPoints(most, native.secrets)
     merged.add(*native.content())
     try:
         held = parse_content(read_own(file, follow=True), file)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from headrace._base.messages import install_command
-from headrace._base.private_files import is_own
+from headrace._base.private_files import is_own, user_cache
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 
 _VERSION = 2  # of the names
@@ -21,10 +21,7 @@ _CODECS = {"zstd": "zstd", "gz": "gzip", "br": "brotli", "bz2": "bz2"}  # of str
 
 def cache_folder(cache: str | os.PathLike[str] | None) -> Path:
     """Returns the folder that is given, or headrace/tables in the user's folder of caches."""
-    if cache is not None:
-        return Path(cache).absolute()
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "headrace" / "tables"
+    return user_cache("tables") if cache is None else Path(cache).absolute()
 
 
 def made_once(

@@ -25,7 +25,7 @@ import headrace
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._loading.doors.type_checks import checks
-from headrace._storage.entry_points import entry_points
+from headrace._storage.entry_points import process_table
 from headrace._storage.entry_points.entry_points import Entries
 from headrace._storage.entry_points.shared_table import SharedTable
 from own_dataset import OwnDataset
@@ -48,7 +48,7 @@ FEW = 3  # crops at the top right corner, at most, which leave no codes out
 
 @pytest.fixture(autouse=True)
 def _no_table_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(entry_points, "_of_process", None)
+    monkeypatch.setattr(process_table, "_of_process", None)
     yield
 
 
@@ -206,10 +206,10 @@ def test_loaders_of_a_process_share_a_table_natively_and_deferred() -> None:
     assert entries(second).entered - known.entered > PLAIN - FEW
     native.close()
     first.close()
-    assert entry_points._of_process is not None and entry_points._of_process() is not None
+    assert process_table._of_process is not None and process_table._of_process() is not None
     second.close()
     gc.collect()
-    assert entry_points._of_process() is None
+    assert process_table._of_process() is None
 
 
 class Killing(OwnDataset):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,9 @@ import headrace
 from headrace import transforms as T
 from headrace._loading.autotune.budget import rank_memory
 from headrace._loading.routes import epoch_runner
-from headrace._storage.entry_points import entry_points
-from headrace._storage.entry_points.entry_points import EntryPoints, shared_by_process
+from headrace._storage.entry_points import process_table
+from headrace._storage.entry_points.entry_points import EntryPoints
+from headrace._storage.entry_points.process_table import ProcessTable
 from support import assert_same
 
 GIB = 1 << 30
@@ -24,13 +25,17 @@ GIB = 1 << 30
 
 @pytest.fixture(autouse=True)
 def _no_table_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(entry_points, "_of_process", None)
+    monkeypatch.setattr(process_table, "_of_process", None)
     yield
+
+
+def shared_by_process(samples: int, memory: Callable[[], int]) -> ProcessTable | None:
+    return process_table.shared_by_process(samples, memory, lambda: "a dataset")
 
 
 def known() -> int:
     """Images in the table of this process; 0 without one."""
-    table = None if entry_points._of_process is None else entry_points._of_process()
+    table = None if process_table._of_process is None else process_table._of_process()
     return 0 if table is None else table.counts().images
 
 
@@ -66,10 +71,10 @@ def test_the_loaders_of_a_process_share_one_table_which_ends_with_the_last() -> 
 
 def test_too_few_samples_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared_by_process(1_281_167, lambda: 24 * GIB) is not None
-    monkeypatch.setattr(entry_points, "_of_process", None)
+    monkeypatch.setattr(process_table, "_of_process", None)
     assert shared_by_process(1_281_167, lambda: 2 * GIB) is None  # a table of 64 MiB: 9%
     assert shared_by_process(1_000_000, lambda: 2 * GIB) is not None
-    monkeypatch.setattr(entry_points, "_of_process", None)
+    monkeypatch.setattr(process_table, "_of_process", None)
     monkeypatch.setattr(epoch_runner, "rank_memory", lambda: 1)
     ours = loader("auto")
     assert_same(epochs(ours, 2), epochs(loader(None), 2))

@@ -1,0 +1,220 @@
+"""The table of ``entry_points="auto"``: one for the loaders of a process, kept for later runs in the user's cache.
+
+The file of a table is that of the first loader's dataset. Decision 0123.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from headrace._base import loggers
+from headrace._base.lifetimes.finalizers import call_in_finalizer_thread
+from headrace._base.lifetimes.threads import Serving
+from headrace._base.native import core
+from headrace._base.private_files import create_file, mapped_array, private_folder, read_own, user_cache
+from headrace._base.types import Array
+from headrace._storage.entry_points import sidecar
+from headrace._storage.entry_points.entry_points import EntryPoints, save_at_exit
+
+_VARIABLE = "HEADRACE_ENTRY_POINTS_FOLDER"
+_SHARE = 32  # of this rank's memory, the table takes one part at most
+_BYTES_AN_IMAGE = 650  # of an ImageNet file, on average
+_LEAST_COVERED = 0.1  # of the samples: with less, the hashes cost what the known rows save
+_LEAST_IMAGES = 100  # that a file is written for
+_FOLDER_BYTES = 1 << 30  # of all files: those that were not used for the longest time are removed
+_SECRETS = "secrets.npy"
+_DAY_S = 86_400
+
+
+class ProcessTable(EntryPoints):
+    """The table of the loaders of a process. What can be read or written of its file changes speed, never an outcome:
+    a failure is logged.
+
+    Args:
+        limit: most bytes.
+        file: where the table is kept; None: nowhere.
+        secrets: of all files in its folder.
+    """
+
+    def __init__(self, limit: int, file: Path | None, secrets: Array | None = None) -> None:
+        self._given = limit, None
+        self.native = core.EntryPoints(limit, secrets)
+        self._file = None if file is None else _File(file, self.native)
+        if self._file is not None:
+            self.at_end = call_in_finalizer_thread(self._file.save)
+            save_at_exit(self)
+
+    def save(self) -> None:
+        """Has a thread write the file, if an eighth more is known than it holds."""
+        if self._file is not None and self._file.grown >= 1 / 8:
+            call_in_finalizer_thread(self._file.save)()
+
+    def save_at_exit(self) -> None:
+        """Writes the file, if more is known than it holds."""
+        if self._file is not None:
+            self._file.save()
+
+    def wait(self) -> None:
+        """Waits until what earlier runs have learned is in the table: before a fork, which a thread is not part of."""
+        if self._file is not None:
+            self._file.wait()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return EntryPoints, self._given
+
+
+class _File:
+    """What is kept of a table, read in a thread; it refers to no ProcessTable, whose end it outlives."""
+
+    def __init__(self, path: Path, native: core.EntryPoints) -> None:
+        self._path, self._native = path, native
+        self._saved, self._process = 0, os.getpid()
+        self._saving = threading.Lock()
+        self._reading = Serving(self._read, (), "headrace-entry-points") if path.exists() else None
+
+    @property
+    def grown(self) -> float:
+        """By how much of what the file holds the table has grown."""
+        known = self._native.counts()
+        if known["images"] < _LEAST_IMAGES or os.getpid() != self._process:
+            return 0.0
+        return (known["bytes"] - self._saved) / max(self._saved, 1)
+
+    def wait(self) -> None:
+        if self._reading is not None:
+            self._reading.join()
+
+    def _read(self) -> None:
+        try:
+            held = sidecar.parse_content(read_own(self._path), str(self._path))
+            if not np.array_equal(held["secrets"], self._native.secrets):
+                raise ValueError(f"{self._path} belongs to another folder")
+            self._native.add(held["keys"], held["counts"], held["bits"], held["dc"])
+            os.utime(self._path)
+        except (OSError, ValueError) as error:
+            loggers.storage.info("entry points of earlier runs are not used: %s", str(error))
+        self._saved = self._native.counts()["bytes"]
+
+    def save(self) -> None:
+        self.wait()
+        with self._saving:
+            if self.grown <= 0:
+                return
+            known = self._native.counts()["bytes"]
+            try:
+                sidecar.save_sidecar(str(self._path), self._native, most=_FOLDER_BYTES)
+                _remove_oldest(self._path.parent)
+            except OSError as error:
+                loggers.storage.info("entry points are not kept in %s: %s", self._path, str(error))
+            self._saved = known
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Removes the files that were used last, above the limit, and what killed processes have left unfinished."""
+    now, found = time.time(), []
+    for path in folder.glob("*.npz*"):
+        with suppress(OSError):  # another process has removed it
+            info = path.lstat()
+            if path.suffix == ".npz":
+                found.append((info.st_mtime, info.st_size, path))
+            elif now - info.st_mtime > _DAY_S:
+                path.unlink()
+    left = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found)[:-1]:
+        if left <= _FOLDER_BYTES:
+            break
+        with suppress(OSError):
+            path.unlink()
+        left -= size
+
+
+def _folder() -> Path | None:
+    """Returns the folder of the files; None: nothing is kept."""
+    named = os.environ.get(_VARIABLE)
+    if named is None:
+        return user_cache("entry_points")
+    return Path(named).absolute() if named else None
+
+
+def _secrets_of(folder: Path) -> Array:
+    """Returns the secrets of all tables of a folder, so that what several processes learn fits together.
+
+    Raises:
+        OSError, ValueError: they cannot be read or made.
+    """
+    file = folder / _SECRETS
+    if not file.exists():
+        unfinished = file.with_name(f"{_SECRETS}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
+        try:
+            with create_file(unfinished) as out:
+                np.save(out, core.EntryPoints(1).secrets)
+            with suppress(FileExistsError):
+                os.link(unfinished, file)  # of two processes, one makes it
+        finally:
+            unfinished.unlink(missing_ok=True)
+    secrets = np.array(mapped_array(file))
+    if secrets.dtype != np.uint64 or secrets.shape != (5,):
+        raise ValueError(f"{file} holds no secrets; remove it")
+    return secrets
+
+
+def _make_table(limit: int, name: Callable[[], str]) -> ProcessTable:
+    try:
+        folder = _folder()
+        if folder is not None:
+            private_folder(folder)
+            file = folder / f"{hashlib.sha256(name().encode()).hexdigest()[:32]}.npz"
+            return ProcessTable(limit, file, _secrets_of(folder))
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: there is no home
+        loggers.storage.info("entry points are not kept for later runs: %s", str(error))  # its frames hold what is made
+    return ProcessTable(limit, None)
+
+
+_of_process: weakref.ref[ProcessTable] | None = None
+
+
+def shared_by_process(samples: int, memory: Callable[[], int], name: Callable[[], str]) -> ProcessTable | None:
+    """Returns the table of all loaders of this process with ``entry_points="auto"``, which ends with the last of them.
+
+    Args:
+        samples: of the dataset.
+        memory: returns the bytes that this rank has; a part of them is the limit of a table that is made now.
+        name: returns what the dataset is known by in later runs: a table that is made now is kept by this name.
+
+    Returns:
+        None if it would hold too few of the samples to pay for the hash of each file.
+    """
+    global _of_process
+    table = None if _of_process is None else _of_process()
+    limit = max(1, memory() // _SHARE) if table is None else table.native.limit
+    if samples * _BYTES_AN_IMAGE * _LEAST_COVERED > limit:
+        return None
+    if table is None:
+        table = _make_table(limit, name)
+        _of_process = weakref.ref(table)
+    return table
+
+
+def name_of_dataset(dataset: object, samples: int) -> str:
+    """Returns what a dataset of a program's own is known by: its classes, and its number of samples.
+
+    No line of the dataset's code runs: its attributes may be computed.
+    """
+    classes: list[str] = []
+    inner: object = dataset
+    while inner is not None and len(classes) < 8:  # a Subset of a wrapper of a dataset
+        classes.append(f"{type(inner).__module__}.{type(inner).__qualname__}")
+        try:
+            inner = object.__getattribute__(inner, "__dict__").get("dataset")
+        except AttributeError:  # it has slots
+            break
+    return f"{' of '.join(classes)}, {samples} samples"
