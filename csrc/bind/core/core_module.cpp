@@ -11,6 +11,8 @@
 #include <string>
 
 #include "bind/convert.h"
+#include "core/jpeg/huffman/row_lanes.h"
+#include "core/jpeg/idct/block_loops.h"
 #include "core/jpeg/sequential/jpeg_session.h"
 #include "core/kernels/resize/kernels.h"
 
@@ -20,6 +22,14 @@ namespace py = pybind11;
 PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   module.doc() = "Native core of headrace: not a public interface; see headrace.DataLoader and headrace.ops.";
   module.def("instruction_set", [] { return headrace::kernels().name; }, "The kernels in use: scalar, avx2 or avx512.");
+  module.def(
+      "row_lanes",
+      [] {
+        const headrace::BlockLoops* const loops = headrace::kernels().blocks;
+        const headrace::RowLanes* const lanes = loops == nullptr ? nullptr : headrace::row_lanes_named(loops->name);
+        return lanes == nullptr ? 0 : lanes->lanes;
+      },
+      "Rows of a JPEG whose codes are decoded side by side; 0: one after the other.");
   module.def(
       "libjpeg_version",
       [] {

@@ -50,11 +50,12 @@ class CopySink : public RowSink {
   size_t row_bytes_;
 };
 
-void copy_box(std::span<const uint8_t> bytes, const JpegHeader& header, const Box& box, uint8_t* out) {
+void copy_box(std::span<const uint8_t> bytes, const JpegHeader& header, const Box& box, uint8_t* out,
+              EntryPoints* entry_points = nullptr) {
   CopySink sink(out, static_cast<size_t>(box.width) * kPixelBytes);
   const Unlocked unlocked;
   thread_local JpegDecoder decoder(kernels().blocks);
-  decoder.decode(bytes, header, box, sink);
+  decoder.decode(bytes, header, box, sink, entry_points);
 }
 
 py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height) {
@@ -72,13 +73,13 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
   return pixels;
 }
 
-void decode_whole(const JpegFile& file, py::array_t<uint8_t> out) {
+void decode_whole(const JpegFile& file, py::array_t<uint8_t> out, EntryPoints* entry_points) {
   const auto [width, height] = file.header().size;
   if (out.ndim() != 3 || out.shape(0) != height || out.shape(1) != width || out.shape(2) != kPixelBytes ||
       !(out.flags() & py::array::c_style)) {
     throw py::value_error("out: contiguous, of shape (height, width, 4) as the file has them");
   }
-  copy_box(file.bytes(), file.header(), whole_image(file.header().size), out.mutable_data());
+  copy_box(file.bytes(), file.header(), whole_image(file.header().size), out.mutable_data(), entry_points);
 }
 
 // The rows of each component, without the padding to whole blocks.
@@ -120,9 +121,10 @@ void bind_jpeg(py::module_& m) {
           "turned", [](const JpegFile& file) { return file.header().turned; },
           "Whether the file may have an orientation other than 1.")
       .def_property_readonly("data", &JpegFile::data, "The bytes.");
-  m.def("decode_whole", &decode_whole, py::arg("file"), py::arg("out").noconvert(),
-        "Writes the RGBX pixels of a JPEG to an array. Raises NeedsPillow where the file is not clean, and ValueError\n"
-        "where the array has not the image's size.");
+  m.def(
+      "decode_whole", &decode_whole, py::arg("file"), py::arg("out").noconvert(), py::arg("entry_points") = py::none(),
+      "Writes the RGBX pixels of a JPEG to an array. `entry_points`: as for decode_fuse. Raises NeedsPillow where the\n"
+      "file is not clean, and ValueError where the array has not the image's size.");
   m.def("jpeg_planes", &planes, py::arg("data"),
         "The samples of each component, uint8 (height, width), as libjpeg-turbo decodes them. Raises NeedsPillow.");
 }

@@ -23,6 +23,8 @@ class BlockDecoder {
   /// Whether decode() makes the same pixels as libjpeg-turbo, which must have read the header: gray and YCbCr whose
   /// components are not sampled, or with half the rows, half the columns, or both.
   static bool supports(const jpeg_decompress_struct& cinfo, const PlaneLayout& layout);
+  /// Whether rows that are known to begin somewhere may be decoded side by side.
+  bool has_lanes() const { return lanes_ != nullptr; }
   /// As JpegDecoder::decode. `layout`: that of `box`. False, and no row is pushed, if the file has scans that only
   /// libjpeg-turbo reads.
   bool decode(JpegSession& session, std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout,

@@ -20,8 +20,8 @@ struct JpegDecoder::State {
 
 namespace {
 
-/// Whether rows of MCUs, or parts of them, are left out on the way to the last row of a box. Elsewhere the hash of the
-/// file would be in vain.
+/// Whether rows of MCUs, or parts of them, are left out on the way to the last row of a box. Elsewhere, without lanes,
+/// the hash of the file would be in vain.
 bool leaves_codes_out(const Box& box, Size image) { return box.y > 0 || box.x + box.width < image.width; }
 
 }  // namespace
@@ -37,7 +37,8 @@ JpegDecoder::~JpegDecoder() = default;
 void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink,
                          EntryPoints* entry_points) {
   JpegSession& session = state_->session;
-  session.entry_points = leaves_codes_out(box, header.size) ? entry_points : nullptr;
+  const bool pays = leaves_codes_out(box, header.size) || (state_->blocks && state_->blocks->has_lanes());
+  session.entry_points = pays ? entry_points : nullptr;
   const JpegImage image(session);
   image.require(session.read_header(data, header));
   if (state_->blocks && (has_own_huffman(header) || header.progressive)) {

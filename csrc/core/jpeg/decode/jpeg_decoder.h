@@ -23,7 +23,8 @@ class JpegDecoder {
   /// Pushes box.height rows of box.width pixels, equal to those of a full decode by Pillow. `header`:
   /// parse_jpeg_header(data) with not_plain == nullptr; `box` must be inside the image. Throws NeedsPillow at the first
   /// warning or error of libjpeg: rows pushed before are then invalid. `entry_points`: where the rows of MCUs begin;
-  /// read and updated, unless all codes up to the box's last row are needed; null: none.
+  /// read and updated, unless all codes up to the box's last row are needed and rows are not decoded side by side;
+  /// null: none.
   void decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink,
               EntryPoints* entry_points = nullptr);
 

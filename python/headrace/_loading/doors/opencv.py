@@ -91,7 +91,7 @@ def _decode(encoded: bytes, flags: int, door: Door) -> Array | None:
             reason = "a colour JPEG read as gray"
         if reason is None and not _is_opencv_known():
             reason = OTHER_LIBJPEG
-        made = _make_array(file, flags) if reason is None else None
+        made = _make_array(file, flags, counts.entry_points) if reason is None else None
     except core.NeedsPillow as error:
         made, reason = None, str(error)
     counts.count(reason, door)
@@ -102,15 +102,15 @@ def _keeps_colour(flags: int) -> bool:
     return flags == _UNCHANGED or bool(flags & (_COLOR | _ANYCOLOR | _RGB))
 
 
-def _make_array(file: core.JpegFile, flags: int) -> Array:
+def _make_array(file: core.JpegFile, flags: int, entry_points: core.EntryPoints | None) -> Array:
     if file.components == 1 and (flags == _UNCHANGED or not flags & (_COLOR | _RGB)):
         gray = np.empty((file.height, file.width), np.uint8)
         plan = {"stages": [], "last": {"box": (0, 0, file.width, file.height)}}
-        core.decode_fuse(file, plan, _BYTES, gray[..., None], layout="channels_last")
+        core.decode_fuse(file, plan, _BYTES, gray[..., None], "channels_last", entry_points)
         return gray
     cv2: Any = sys.modules["cv2"]
     rgbx = pixel_memory.empty_for_a_while((file.height, file.width, 4), np.dtype(np.uint8))
-    core.decode_whole(file, rgbx)
+    core.decode_whole(file, rgbx, entry_points)
     # OpenCV's loops for the order of channels: its arrays own their memory, as imread's do.
     made: Array = cv2.cvtColor(rgbx, cv2.COLOR_RGBA2RGB if flags != _UNCHANGED and flags & _RGB else cv2.COLOR_RGBA2BGR)
     return made

@@ -68,7 +68,7 @@ class JpegPixels(FilePixels):
             if self._whole is None:
                 width, height = self._size
                 whole = pixel_memory.empty_for_a_while((height, width, 4), np.dtype(np.uint8))
-                core.decode_whole(self._file, whole)
+                core.decode_whole(self._file, whole, self._counts.entry_points)
                 self._whole = whole
                 self._grow(whole.nbytes)
             core.fuse(self._whole, steps, table, out, layout)

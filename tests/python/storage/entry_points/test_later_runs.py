@@ -246,8 +246,9 @@ def test_it_is_written_when_an_epoch_begins_that_knows_an_eighth_more(
     assert process_table._of_process is not None
     table = process_table._of_process()
     assert table is not None and table._file is not None
-    for share, writes in ((0.05, False), (0.2, True)):
-        monkeypatch.setattr(type(table._file), "grown", property(lambda _, share=share: share))
+    grown = 0.05
+    monkeypatch.setattr(type(table._file), "grown", property(lambda _: grown))
+    for grown, writes in ((0.05, False), (0.2, True)):  # noqa: B007 - the property's value
         table.save()
         _Elsewhere.of_process().finish()
         assert (files(folder)[0].stat().st_mtime_ns != begin) is writes

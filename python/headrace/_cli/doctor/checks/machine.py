@@ -26,7 +26,8 @@ def kernels() -> Finding:
         return Finding(
             "note", "kernels", "scalar: this processor has neither AVX2 nor AVX-512; slower, the same pixels"
         )
-    return Finding("ok", "kernels", chosen)
+    lanes = core.row_lanes()
+    return Finding("ok", "kernels", f"{chosen}; rows of JPEGs {lanes} side by side" if lanes else chosen)
 
 
 @means("Affinity and quota of this process; native threads beyond them gain little.")
