@@ -78,7 +78,7 @@ def main() -> None:
         engine.Engine.__new__ = _no_engine  # type: ignore[assignment, method-assign]
         headrace.DataLoader = oracle_loader.OracleLoader  # type: ignore[misc]
     if importlib.util.find_spec("torchvision") and re.search(
-        "timm|lightning|transformers|own_dataset", Path(program).name
+        "timm|lightning|transformers|diffusers|own_dataset", Path(program).name
     ):
         import_torchvision()  # before these programs do: its operators may not load here
     sys.argv = [program, *rest]

@@ -37,6 +37,7 @@ IMPORTS = {
     "torch": ("torch.distributed", "torch._dynamo", "headrace.loader", "headrace.transforms"),
     "accelerate": ("accelerate", "accelerate.utils", "torchdata.stateful_dataloader"),
     "lightning": ("torchvision", "lightning"),
+    "diffusers": ("accelerate", "torchvision", "diffusers.models.unets.unet_2d"),
     "transformers": ("torchvision", "transformers.trainer", "transformers.models.resnet.modeling_resnet"),
 }
 #: Threads of native libraries that a fork can do without: jemalloc, of pyarrow, prepares for a fork.

@@ -184,10 +184,13 @@ def save_position(identity: Identity, at: Resume) -> State:
     state: State = {"version": _OUT_OF_ORDER if at.overtaking else VERSION, **vars(identity)}
     state.update({name: getattr(at, name) for name in _PLACE})
     state.update({name: getattr(at.start, name) for name in _START})
-    late = at.start.late or at.start.random  # always states, so that all of a loader's checkpoints are alike
-    state.update(generator_states=list(at.start.random.own), default_generator_state=at.start.random.default)
+    # Always states, so that all of a loader's checkpoints are alike; each a tensor of its own, because
+    # torch.distributed.checkpoint loads into the tensors of a new loader's state.
+    late = at.start.late or at.start.random
+    for prefix, random in (("", at.start.random), ("late_", late)):
+        state[f"{prefix}generator_states"] = [one.clone() for one in random.own]
+        state[f"{prefix}default_generator_state"] = random.default.clone()
     state.update(late=at.start.late is not None, asked=at.start.asked)
-    state.update(late_generator_states=list(late.own), late_default_generator_state=late.default)
     state["sampler_state"] = None if at.sampler is None else vars(at.sampler).copy()
     state.update(overtaking=list(at.overtaking), of_rank=at.of_rank)
     return state

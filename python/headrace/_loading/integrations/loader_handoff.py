@@ -11,6 +11,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+import torch
+
 from headrace._base.types import Function, State
 from headrace._loading.routes.route import Loader
 
@@ -74,8 +76,19 @@ class LoopPosition:
         self._state = None
 
     def state(self) -> State:
-        """Returns a state from which to resume after the batches that the loop has received."""
-        return dict(self._loader.state_dict() if self._state is None else self._state)
+        """Returns a state from which to resume after the batches that the loop has received.
+
+        Where the next epoch has drawn nothing yet, it will draw from torch's default generator as it is now, not as it
+        was when the loop took its last batch: the loop may have drawn since.
+        """
+        if self._state is None:
+            return dict(self._loader.state_dict())
+        state = dict(self._state)
+        if state.get("begun") is False:
+            state["default_generator_state"] = torch.get_rng_state()
+        if state.get("begun") is False or state.get("asked") is False:
+            state["late_default_generator_state"] = torch.get_rng_state()
+        return state
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next pass, also on the samplers."""

@@ -324,3 +324,33 @@ assert not [one for one in sys.meta_path if type(one).__module__.startswith("hea
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S)
     assert done.returncode == 0, done.stderr
+
+
+def test_random_numbers_of_a_training_step_go_on_at_any_batch(folder: Path, tmp_path: Path) -> None:
+    """A diffusion model draws noise in each step; Accelerate saves the generators when it saves the loader's state."""
+    run(
+        folder,
+        tmp_path,
+        """
+        def train(seed, saved=None, begin=0):
+            accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(use_stateful_dataloader=True))
+            torch.manual_seed(1)
+            loader = accelerator.prepare(loader_of(seed=seed))
+            if saved is not None:
+                torch.manual_seed(2)
+                accelerator.load_state(saved)
+            losses = []
+            for epoch in range(begin // len(loader), 2):
+                loader.set_epoch(epoch)
+                for images, labels in loader:
+                    losses.append((images.sum().item(), torch.rand(()).item()))
+                    if saved is None:
+                        accelerator.save_state(f"{sys.argv[1]}-{seed}-{len(losses)}")
+            return losses
+        for seed in (3, None):
+            whole = train(seed)
+            assert len(whole) == 22
+            for taken in (1, 9, 10, 11, 12, 21):
+                assert train(seed, f"{sys.argv[1]}-{seed}-{taken}", taken) == whole[taken:], (seed, taken)
+        """,
+    )

@@ -39,6 +39,7 @@ TRAINERS = {
     # Everything is saved after each batch, including a gradient that is half accumulated.
     "resnet18_accumulate": Trainer(chains=(Chain((), (5, 8), [0, 5, 8]),)),
     "ddp": Trainer(arguments=("--batch-size", 4), ranks=2, chains=(Chain((), (3,), [0, 3]),)),
+    "fsdp2_checkpoint": Trainer(arguments=("--batch-size", 4), ranks=2, chains=(Chain((), (3, 7), [0, 3, 7]),)),
     "compiled_step": Trainer(),
     "timm_train": Trainer(("timm", "torchvision")),
     # Saved with each step of the optimiser: every second batch, and the last of an epoch.
@@ -56,6 +57,9 @@ TRAINERS = {
     "accelerate_loop": Trainer(
         ("accelerate",),
         chains=(Chain(("--resume", "stateful"), (3, 5), [0, 2, 5]), Chain(("--resume", "skip"), (4, 7), [0, 4, 7])),
+    ),
+    "diffusers_unconditional": Trainer(
+        ("diffusers", "accelerate"), ("--size", 32), chains=(Chain((), (3, 5), [0, 3, 5]),)
     ),
     "transformers_trainer": Trainer(
         ("transformers", "accelerate"), ("--accumulate", 2), chains=(Chain((), (1, 4), [0, 2, 7]),)
@@ -110,9 +114,11 @@ def test_ray_starts_killed_workers_anew(training_set: Path, tmp_path: Path) -> N
 STOCK = {
     "resnet18_accumulate": (),
     "ddp": ("--batch-size", 4, "--epochs", 2),
+    "fsdp2_checkpoint": ("--batch-size", 4, "--epochs", 2),
     "compiled_step": ("--backend", "eager"),
     "lightning_module": (),
     "accelerate_loop": ("--resume", "skip"),
+    "diffusers_unconditional": (),
     "transformers_trainer": (),
 }
 
