@@ -86,10 +86,11 @@ def main() -> None:
         "headrace, native route": (headrace.DataLoader, native(count)),
     }
     rounds: list[dict[str, float]] = []
-    for _ in range(args.rounds):
+    for number in range(args.rounds):
         took: dict[str, float] = {}
         for name, (kind, dataset) in cases.items():
             for in_order in (True, False):
+                torch.manual_seed(number)  # the slow samples meet in other batches in each round, not in each loader
                 loader = kind(dataset, BATCH, shuffle=True, num_workers=WORKERS, in_order=in_order)
                 assert kind is TorchDataLoader or loader.native == ("native" in name)
                 took[f"{name}, in_order={in_order}"] = count / seconds_of_an_epoch(loader, count)
