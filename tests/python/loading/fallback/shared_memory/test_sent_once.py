@@ -146,7 +146,7 @@ def test_each_process_has_its_own(starts: Callable[[object], Any]) -> None:
 
 
 def test_one_object_stays_one(starts: Callable[[object], Any]) -> None:
-    shared = [np.arange(LARGE), torch.arange(3)]
+    shared: Any = [np.arange(LARGE), torch.arange(3)]
     made = SentOnce([{"a": shared}, shared, shared[1].untyped_storage()])
     first, second, storage = starts(made.parts())
     made.close()
