@@ -4,6 +4,7 @@ DataLoader and headrace's, for each way to start workers, in turn. Their batches
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -79,7 +80,7 @@ def measure(contender: str, method: str, files: int, workers: int, *, reads_all:
         iterator = iter(loader)
         batches.append(next(iterator))
         seconds.append(time.perf_counter() - begin)
-        batches += [next(iterator) for _ in range(COMPARED * workers - 1)]  # all workers are there
+        batches += itertools.islice(iterator, COMPARED * workers - 1)  # all workers are there
         computed += time.process_time() + sum(cpu_s_of(worker.pid) for worker in iterator._workers)
         memory = [memory_of(worker.pid) for worker in iterator._workers]
         del iterator

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class SharedList(Sequence[T]):
 
     def _hold(self, content: Array, ends: Array) -> None:
         self._content, self._ends = content, ends
-        self._bytes, self._places = memoryview(content), memoryview(ends)  # quicker than arrays
+        self._bytes, self._places = content.data, ends.data  # quicker than arrays
 
     def _encode(self, item: Any) -> bytes:
         if self._kind is str:
@@ -63,10 +63,10 @@ class SharedList(Sequence[T]):
         return len(self._places) - 1
 
     @overload
-    def __getitem__(self, index: int) -> T: ...
+    def __getitem__(self, index: SupportsIndex) -> T: ...
     @overload
     def __getitem__(self, index: slice) -> SharedList[T]: ...
-    def __getitem__(self, index: int | slice) -> T | SharedList[T]:
+    def __getitem__(self, index: SupportsIndex | slice) -> T | SharedList[T]:
         if isinstance(index, slice):
             return self._slice(range(*index.indices(len(self))))
         place = operator.index(index)
