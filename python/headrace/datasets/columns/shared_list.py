@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import Any, ClassVar, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -33,6 +33,12 @@ class SharedList(Sequence[T]):
         TypeError, AttributeError, pickle.PicklingError: an item cannot be pickled.
     """
 
+    _kind: type  # of the items: str, bytes, or object for any others
+    _content: Array
+    _ends: Array  # and a zero before them
+    _bytes: memoryview  # the same two, quicker than arrays
+    _places: memoryview
+
     def __init__(self, items: Iterable[T]) -> None:
         held = items if isinstance(items, (list, tuple)) else list(items)
         kinds = set(map(type, held))
@@ -46,7 +52,7 @@ class SharedList(Sequence[T]):
 
     def _hold(self, content: Array, ends: Array) -> None:
         self._content, self._ends = content, ends
-        self._bytes, self._places = content.data, ends.data  # quicker than arrays
+        self._bytes, self._places = content.data, ends.data
 
     def _encode(self, item: Any) -> bytes:
         if self._kind is str:
@@ -94,7 +100,7 @@ class SharedList(Sequence[T]):
             return NotImplemented
         return len(self) == len(other) and all(map(operator.eq, self, other))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self[:3]))
