@@ -12,6 +12,7 @@ from headrace._base.lazy_names import lazy_names
 if TYPE_CHECKING:
     from headrace.datasets.audio.audio_dataset import Audio
     from headrace.datasets.columns.columns_dataset import Columns
+    from headrace.datasets.columns.shared_list import SharedList
     from headrace.datasets.columns.token_cache import token_columns
     from headrace.datasets.fields.boxes import Boxes
     from headrace.datasets.fields.fields_dataset import Fields
@@ -53,6 +54,7 @@ __all__ = [
     "Mixture",
     "MixturePart",
     "Parquet",
+    "SharedList",
     "TarShards",
     "TarStream",
     "Videos",
@@ -82,6 +84,7 @@ _HOMES = {
     "ImageFolder": "sources.image_folder",
     "LitData": "tables.litdata",
     "Parquet": "tables.parquet",
+    "SharedList": "columns.shared_list",
     "TarShards": "tar_shards.tar_dataset",
     "TarStream": "tar_stream.stream_dataset",
     "Videos": "videos.videos_dataset",

@@ -30,6 +30,7 @@ from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringC
 from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in, recording_of
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shared_memory.returned_blocks import BlocksInUse, blocks_of
+from headrace._loading.fallback.shared_memory.sent_once import workers_arguments
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.records.begun_batches import BegunBatches, Refused
 from headrace._loading.records.record_batch import AHEAD
@@ -115,9 +116,7 @@ class _Watched:
             return data
 
     def _next_data(self) -> object:
-        begin = time.perf_counter_ns()
-        data = self._receive_batch()
-        end = time.perf_counter_ns()
+        begin, data, end = time.perf_counter_ns(), self._receive_batch(), time.perf_counter_ns()
         # With fewer batches on their way than workers, some of these have nothing to do: the epoch ends.
         steady = getattr(self, "_tasks_outstanding", 0) >= getattr(self, "_num_workers", 0)
         self.held.watch.pace.handed_out(begin, end, end - begin, steady=steady)
@@ -210,8 +209,8 @@ def begin_observed_iterator(
             trial=RecordTrial() if makers is not None and makers.destination.way == "memory" else None,
         )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
-    others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
-    return _multiprocessing_class()(LoaderView(loader, others), held, returned)
+    with workers_arguments(loader, others, collate_fn, init_fn) as view:
+        return _multiprocessing_class()(view, held, returned)
 
 
 _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [collected iterators]

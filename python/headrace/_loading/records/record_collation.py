@@ -35,7 +35,6 @@ from headrace._loading.records.erased_values import ErasedValues
 from headrace._loading.records.leaves_of_batches import named_leaves
 from headrace._loading.records.record_batch import ImageRecord, RecordBatch, RecordedBatch
 from headrace._recipe.images.memory_format import Layout
-from headrace._recipe.steps.recipe import DTYPES
 from headrace.pillow.files.jpeg_pixels import JpegPixels
 from headrace.pillow.files.pixels import FilePixels
 from headrace.pillow.recording.image_counts import LOOKED_AT, NO_JPEGS, ImageCounts
@@ -282,6 +281,8 @@ def _pixels_of(content: Content) -> JpegPixels:
 
 def _why_not_recordable(content: Content) -> str | None:
     """Returns why an image's values cannot be made by another process; None if they can."""
+    from headrace._recipe.steps.recipe import DTYPES  # only now, as in pillow_rule
+
     state = content.state
     if type(content.origin.pixels) is not JpegPixels:
         return NO_JPEGS

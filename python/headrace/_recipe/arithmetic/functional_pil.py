@@ -11,7 +11,6 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from headrace._recipe.arithmetic.boxes import Box
-from headrace._recipe.steps.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 
@@ -72,6 +71,8 @@ def resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Im
     """Resizes to (height, width) by Pillow; returns the image itself if it already has this size."""
     if (image.width, image.height) == (width, height):
         return image
+    from headrace._recipe.steps.steps import FILTERS  # only now, as in pillow_rule
+
     return image.resize((width, height), resample=FILTERS[filter])
 
 

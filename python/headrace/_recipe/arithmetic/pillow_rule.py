@@ -19,7 +19,6 @@ import PIL
 from PIL import Image
 
 from headrace._base import messages
-from headrace._recipe.steps.steps import FILTERS
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -159,6 +158,8 @@ def expected_order(version: str) -> str:
 
 def probe_pass_order() -> ProbeReport:
     """Compares the installed Pillow with each order of `resize`, on small images of noise."""
+    from headrace._recipe.steps.steps import FILTERS  # only now: worker processes that open no image need no steps
+
     begin = time.perf_counter()
     fitting = list(ORDERS)
     noise = np.random.Generator(np.random.PCG64(0))

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,7 +18,9 @@ from torch.nn.functional import interpolate
 
 from headrace._base.native import core
 from headrace._recipe.arithmetic import byte_tensor_operations as operations
-from headrace._recipe.steps.byte_tensor_steps import Rounding
+
+if TYPE_CHECKING:
+    from headrace._recipe.steps.byte_tensor_steps import Rounding
 
 #: Matrices of a shear, a shift and rotations: none has all the same roundings in both ways.
 _MATRICES = (
@@ -37,6 +39,8 @@ _PARALLEL = 32768  # elements from which torch divides an operation among its th
 @functools.cache
 def find_rounding(height: int, width: int) -> Rounding | None:
     """Returns how torch rounds for images of this size; None if it has another arithmetic than the native code."""
+    from headrace._recipe.steps.byte_tensor_steps import Rounding  # only now, as in pillow_rule
+
     sums, samples, positions = (
         are_sums_rounded_once(),
         _are_samples_rounded_once(),

@@ -1,4 +1,4 @@
-"""Datasets of plain arrays: rows of memory-mapped or in-memory columns, and cached tokens.
+"""Datasets of plain arrays: rows of memory-mapped or in-memory columns, cached tokens, lists in one buffer.
 
-Decision: 0018.
+Decisions: 0018, 0119.
 """

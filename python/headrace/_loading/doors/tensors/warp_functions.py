@@ -11,7 +11,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,8 +22,10 @@ from headrace._loading.doors.tensors.deferred_tensor import recording_of
 from headrace._loading.doors.tensors.memory_layout import Layout
 from headrace._loading.doors.tensors.recorded_functions import record_pixels
 from headrace._recipe.arithmetic import tensor_rule
-from headrace._recipe.steps.byte_tensor_steps import Rounding
 from headrace.pillow.recording.lazy_core import Operation
+
+if TYPE_CHECKING:
+    from headrace._recipe.steps.byte_tensor_steps import Rounding
 
 _FIRST_VERSION, _FUSED = 1, 2
 _MOST_SIZES = 24  # of images whose roundings are looked for, which takes milliseconds each
