@@ -63,6 +63,11 @@ class Writer:
             except OSError as error:
                 self.trouble = str(error)
 
+    @property
+    def job_trouble(self) -> str:
+        """Why the newest figures could not be exchanged with other ranks; "" if they could."""
+        return "" if self._watch is None else self._watch.trouble
+
     def _run(self) -> None:
         while not self._end.wait(self._pause_s):
             try:

@@ -69,22 +69,32 @@ class FolderBoard:
         with replace_file(self._folder / f"{rank}.json") as file:
             file.write(text.encode())
 
+    def count(self) -> int:
+        """Returns the number of ranks that have figures here."""
+        return len(self._names())
+
     def all(self, ranks: int) -> dict[str, str]:
-        """Returns all figures by rank, and other texts by name."""
-        found = {}
-        for path in self._folder.glob("*.json"):
-            try:
-                found[path.stem] = read_own(path)[:_MOST_BYTES].decode(errors="replace")
-            except OSError:
-                continue
-        return found
+        """Returns all figures by rank."""
+        return {name: text for name in self._names() if (text := self._read(name))}
+
+    def verdict(self) -> str:
+        """Returns the verdict; "" if there is none."""
+        return self._read("verdict")
+
+    def _names(self) -> list[str]:
+        return [path.stem for path in self._folder.glob("*.json") if path.stem.isdecimal()]
+
+    def _read(self, name: str) -> str:
+        try:
+            return read_own(self._folder / f"{name}.json")[:_MOST_BYTES].decode(errors="replace")
+        except OSError:  # there is none, it has just been removed, or it is another user's
+            return ""
 
     def remove(self, rank: str) -> None:
         """Removes the figures of a rank, and with those of the last one the folder."""
         try:
             (self._folder / f"{rank}.json").unlink(missing_ok=True)
-            left = [path for path in self._folder.iterdir() if path.suffix == ".json" and path.stem.isdecimal()]
-            if not left:
+            if not self._names():
                 for path in self._folder.iterdir():
                     path.unlink(missing_ok=True)
                 self._folder.rmdir()

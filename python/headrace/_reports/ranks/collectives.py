@@ -87,18 +87,21 @@ class CollectiveLog:
 
 
 def _read_recorders(oldest_ns: int) -> tuple[Arrivals, float]:
-    """Returns the arrivals, and the CPU seconds in which the interpreter was held."""
-    best, held = Arrivals(), time.thread_time()
+    """Returns the arrivals, and the CPU seconds in which torch held the interpreter."""
+    best, held_s = Arrivals(), 0.0
     for backend, dump in _recorders():
         try:  # all collectives, without the stacks of their callers
-            entries = pickle.loads(dump(True, False, False)).get("entries", [])
+            begin = time.thread_time()
+            dumped = dump(True, False, False)
+            held_s += time.thread_time() - begin
+            entries = pickle.loads(dumped).get("entries", [])
             entries = [one for one in entries if one["time_created_ns"] >= oldest_ns]
             found = arrivals_of(entries, dist.group.WORLD.group_name, backend)  # type: ignore[union-attr]
         except Exception:  # a private function of torch, whose form may change: then no arrivals are known
             continue
         if (found.times_us or [0])[-1] > (best.times_us or [0])[-1]:
             best = found
-    return best, time.thread_time() - held
+    return best, held_s
 
 
 def arrivals_of(entries: list[dict[str, Any]], group: str, backend: str) -> Arrivals:

@@ -83,12 +83,12 @@ class JobWatch:
         if now - self._posted_s < 0.9 * every_s:
             return self._verdict
         self._posted_s = now
-        self._join(consumer)
-        if self._board is None:
-            return None
-        figures = self._figures_of(now, load, consumer, every_s)
         try:
-            self._verdict, self.trouble = self._exchange(figures), ""
+            self._join(consumer)
+            if self._board is None:
+                return None
+            self._verdict = self._exchange(self._board, self._figures_of(now, load, consumer, every_s))
+            self.trouble = ""
         except (OSError, ValueError) as error:  # a full disk, a damaged verdict: the next one may do
             self.trouble = str(error)
         return self._verdict
@@ -114,7 +114,6 @@ class JobWatch:
         then, before = begin.load, begin.machine
         stages = {name: max(0.0, seconds - then.stage_s.get(name, 0.0)) for name, seconds in load.stage_s.items()}
         periods = machine.throttling.periods - before.throttling.periods
-        ran = machine.consumer.since(before.consumer)
         arrivals = self._log.newest(1.0 if self._verdict is None else self._verdict.every_s)
         self.unpaced_s = self._log.cost_s
         return RankFigures(
@@ -134,49 +133,37 @@ class JobWatch:
             load.bottleneck,
             max(0.0, machine.throttling.seconds - before.throttling.seconds),
             (machine.throttling.stopped - before.throttling.stopped) / periods if periods > 0 else 0.0,
-            ran.ran_ns / 1e9,
-            ran.delayed_ns / 1e9,
+            machine.consumer.since(before.consumer).delayed_ns / 1e9,
             machine.threads.since(before.threads).delayed_ns / 1e9,
             machine.cpu_mhz,
             machine.gpu_mhz,
             arrivals,
         )
 
-    def _exchange(self, own: RankFigures) -> JobVerdict | None:
-        assert self._board is not None
+    def _exchange(self, board: FolderBoard, own: RankFigures) -> JobVerdict | None:
         name, text = str(own.rank), own.as_text()
-        self._board.put(name, text)
-        texts = self._board.all(own.ranks)
-        spread = sum(one.isdecimal() for one in texts) < own.ranks  # some ranks do not share this folder
-        if self._store is not None and spread:
-            texts = self._exchange_by_store(self._store, name, text, texts, own.ranks)
-        if own.rank:
-            return _verdict_of(texts.get("verdict", ""))
-        figures = dict(_fresh_figures(texts))
-        verdict, before = judge_ranks(self._job, figures, own.ranks), self._verdict
-        if not verdict.costs and before is not None and before.costs and verdict.at - before.at < 2 * LONGEST_S:
-            verdict = replace(before, every_s=verdict.every_s)  # some ranks have newer arrivals than others
-        said = checked_json.as_text(verdict, VERSION)
-        self._board.put("verdict", said)
-        if self._store is not None and spread:
-            try:
-                self._store.put("verdict", said)
-            except Exception:  # as above
-                self._store = None
-        return verdict
-
-    def _exchange_by_store(
-        self, store: StoreBoard, name: str, text: str, found: dict[str, str], ranks: int
-    ) -> dict[str, str]:
-        """Exchanges figures with ranks of other machines, and returns all that are known."""
+        board.put(name, text)
+        store = self._store if board.count() < own.ranks else None  # some ranks do not share this folder
         try:
-            store.put(name, text)
-            if name == "0":
-                return {**store.all(ranks), **found}
-            return {**found, "verdict": store.verdict() or found.get("verdict", "")}
-        except Exception:  # the store has ended with the job, or does not answer
+            if store is not None:
+                store.put(name, text)
+            if own.rank:
+                said = (store.verdict() if store is not None else "") or board.verdict()
+                return checked_json.of_text(JobVerdict, said, VERSION, {}) if said else None
+            verdict = self._judge({**(store.all(own.ranks) if store is not None else {}), **board.all(own.ranks)}, own)
+            board.put("verdict", checked_json.as_text(verdict, VERSION))
+            if store is not None:
+                store.put("verdict", checked_json.as_text(verdict, VERSION))
+            return verdict
+        except RuntimeError:  # the store has ended with the job, or does not answer
             self._store = None
-            return found
+            return self._exchange(board, own)
+
+    def _judge(self, texts: dict[str, str], own: RankFigures) -> JobVerdict:
+        verdict, before = judge_ranks(self._job, dict(_fresh_figures(texts)), own.ranks), self._verdict
+        if not verdict.costs and before is not None and before.costs and verdict.at - before.at < 2 * LONGEST_S:
+            return replace(before, every_s=verdict.every_s)  # some ranks have newer arrivals than others
+        return verdict
 
     def close(self) -> None:
         """Removes this rank's figures. Idempotent."""
@@ -188,8 +175,6 @@ class JobWatch:
 def _fresh_figures(texts: dict[str, str]) -> list[tuple[int, RankFigures]]:
     now, found = time.time(), []
     for name, text in texts.items():
-        if not name.isdecimal():
-            continue
         try:
             one = RankFigures.of_text(text)
         except ValueError:  # of another version, or damaged
@@ -197,7 +182,3 @@ def _fresh_figures(texts: dict[str, str]) -> list[tuple[int, RankFigures]]:
         if str(one.rank) == name and now - one.at < max(_OLD_S, 5 * one.every_s):
             found.append((one.rank, one))
     return sorted(found, key=lambda both: both[0])
-
-
-def _verdict_of(text: str) -> JobVerdict | None:
-    return checked_json.of_text(JobVerdict, text, VERSION, {}) if text else None

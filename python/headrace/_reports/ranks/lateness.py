@@ -81,8 +81,9 @@ def _arrivals_on_device(row: dict[int, tuple[int, int]]) -> dict[int, int]:
 
 
 def _disagree(rows: Sequence[Mapping[int, int]]) -> bool:
-    """Whether, for most collectives, a rank called one that is some further on before another rank called this one."""
-    ahead = max(8, len(rows) // 4)  # no program has more collectives in flight than a few buckets of gradients
+    """Whether, for most collectives, a rank called one that is far ahead before another rank called this one: gradients
+    of many buckets may be in flight, but not those of several steps."""
+    ahead = len(rows) // 2
     pairs = list(zip(rows, rows[ahead:], strict=False))
     impossible = sum(min(later.values()) < max(now.values()) for now, later in pairs)
     return 2 * impossible > len(pairs) > 0

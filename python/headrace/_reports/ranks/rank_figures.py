@@ -83,8 +83,8 @@ class RankFigures:
         busy_s, read_s: seconds of the native threads in all stages, and in "read", which is also a wait for storage.
         stopped_s, stopped: seconds for which the CPU quota stopped its control group, summed over cores, and the share
             of the quota's periods in which it did; 0 without a quota.
-        ran_s, delayed_s: seconds that the consumer's thread was on a core, and waited for one.
-        threads_delayed_s: the same wait of all threads of the process, summed.
+        delayed_s: seconds that the consumer's thread was ready to run, without a core.
+        threads_delayed_s: the same of all threads of the process, summed.
         cpu_mhz: clock of the fastest of some of its cores; 0 if unknown.
         gpu_mhz: clock of its GPU; 0 if unknown.
         arrivals: at collectives.
@@ -106,7 +106,6 @@ class RankFigures:
     bottleneck: str = ""
     stopped_s: float = 0.0
     stopped: float = 0.0
-    ran_s: float = 0.0
     delayed_s: float = 0.0
     threads_delayed_s: float = 0.0
     cpu_mhz: float = 0.0
@@ -176,8 +175,9 @@ class JobVerdict:
             seen = f"{self.seen} of {seen}"
         if self.straggler < 0:
             return f"straggler: none ({self.certainty}; {seen})\nwhy: {self.why}"
+        words = WORDS.get(self.reason, self.reason)
         lines = [
-            f"straggler: rank {self.straggler} on {self.host}, {WORDS[self.reason]} ({self.certainty}; {seen})",
+            f"straggler: rank {self.straggler} on {self.host}, {words} ({self.certainty}; {seen})",
             f"why: {self.why}",
         ]
         if self.cost > 0:

@@ -125,28 +125,39 @@ class _Judge:
         if self._is_slow(rank, "gpu_mhz") or on_device:
             clocks = f"; {self._clock_words(rank, 'gpu_mhz')}" if one.gpu_mhz else ""
             return "gpu", f"{words}{clocks}"
-        reason, more = self._reason_without_core(rank, cost)
+        reason, more = self._reason_without_core(rank, cost, _delayed)
         return (reason, f"{words}; {more}") if reason else ("step", words)
 
     def _reason_of_loader(self, rank: int, cost: float) -> tuple[str, str]:
+        """Returns why a rank waits for its loader longer than others."""
         one = self._figures[rank]
-        reads = one.read_s / one.busy_s if one.busy_s > 0 else 0.0
-        others_read = self._others(rank, lambda other: other.read_s / other.busy_s if other.busy_s > 0 else 0.0)
-        words = f"reads take {reads:.0%} of its threads' work, {others_read:.0%} of the others'"
-        if (reads > 0.5 and reads > others_read) or (one.busy_s == 0 and one.bottleneck == "read"):
+        reads, others_reads = _read_ms(one), self._others(rank, _read_ms)
+        work, others_work = _work_ms(one), self._others(rank, _work_ms)
+        more_work = work - others_work
+        words = (
+            f"its threads read {reads:.3g} ms a batch and work {work:.3g} in all, the others' {others_reads:.3g} and "
+            f"{others_work:.3g}"
+        )
+        has_slow_reads = more_work > 0.1 * others_work and reads - others_reads > _MOST_OF * more_work
+        if has_slow_reads or (one.busy_s == 0 and one.bottleneck == "read"):
             return ("network" if one.far else "storage"), words
-        reason, more = self._reason_without_core(rank, cost)
+        reason, more = self._reason_without_core(rank, cost, _threads_delayed)
         if reason:
             return reason, more
         return "loader", f"the bottleneck of its loader: {one.bottleneck or 'not known'}"
 
-    def _reason_without_core(self, rank: int, cost: float) -> tuple[str, str]:
-        """Returns "clock" or "cores" with the figures, if one of them is the reason."""
+    def _reason_without_core(self, rank: int, cost: float, delayed: Callable[[RankFigures], float]) -> tuple[str, str]:
+        """Returns "clock" or "cores" with the figures, if one of them is the reason; otherwise twice "".
+
+        Args:
+            delayed: returns how long the threads that matter were ready to run without a core, in seconds a second.
+        """
         if self._is_slow(rank, "cpu_mhz"):
             return "clock", self._clock_words(rank, "cpu_mhz")
-        mine, others = _delayed(self._figures[rank]), self._others(rank, _delayed)
+        mine, others = delayed(self._figures[rank]), self._others(rank, delayed)
         if mine - others >= _EXPLAINS * cost:
-            return "cores", f"its thread is ready without a core {mine:.0%} of the time, the others' {others:.0%}"
+            whose = "its thread is" if delayed is _delayed else "its threads are"
+            return "cores", f"{whose} ready without a core {mine:.2g} s a second, the others' {others:.2g} s"
         return "", ""
 
     def _others(self, rank: int, value: Callable[[RankFigures], float]) -> float:
@@ -172,3 +183,15 @@ def _waited(one: RankFigures) -> float:
 
 def _delayed(one: RankFigures) -> float:
     return one.delayed_s / one.seconds if one.seconds > 0 else 0.0
+
+
+def _threads_delayed(one: RankFigures) -> float:
+    return one.threads_delayed_s / one.seconds if one.seconds > 0 else 0.0
+
+
+def _read_ms(one: RankFigures) -> float:
+    return 1e3 * one.read_s / max(1, one.batches)
+
+
+def _work_ms(one: RankFigures) -> float:
+    return 1e3 * one.busy_s / max(1, one.batches)
