@@ -43,7 +43,7 @@ RIGHT = {"quota": ("quota",), "disk": ("storage",), "sleep": ("step",), "none": 
 _STEP_S, _SLEEP_S, _READ_S = 0.03, 0.03, 0.02  # the last one for each file
 _QUOTA = 0.05  # cores
 _BATCH = 4
-_RECORDED = "300"  # collectives that torch keeps: a run is short, and of its default of 2,000 each reading takes long
+_RECORDED = "100"  # collectives that torch keeps: a run is short, and of its default of 2,000 each reading takes long
 
 
 class _Slowed:

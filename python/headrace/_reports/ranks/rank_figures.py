@@ -184,6 +184,7 @@ class JobVerdict:
             lines.append(
                 f"cost: all other ranks wait for it {self.cost:.0%} of the time; the job would be about "
                 f"{self.speedup:.2f}x as fast without"
+                + (", or more: it is stopped inside of collectives, too" if self.reason == "quota" else "")
             )
         return "\n".join(lines)
 

@@ -13,6 +13,7 @@ from headrace._reports.ranks.rank_figures import JobVerdict, RankFigures
 _WORTH = 0.05  # a smaller share of the time is no straggler
 _MOST_OF = 0.5  # of what all ranks cost, the straggler's part
 _SURE, _OFTEN = 0.75, 20  # a verdict is sure with this part, if it came last at this number of collectives
+_FEWEST_LAST, _SELDOM = 5, 0.1  # a rank that comes last in fewer collectives, or a smaller share, was held up by chance
 _EXPLAINS = 0.5  # part of the cost that a reason has to explain
 _STOPPED = 0.2  # share of a quota's periods
 _SLOW_CLOCK = 0.88  # of the median of the others' clocks
@@ -68,10 +69,13 @@ class _Judge:
                 return self._named(slow, "gpu", "unsure", 0.0, shares, self._clock_words(slow, "gpu_mhz"))
             waits = f"all others wait for it {cost:.0%} of the time, and {all_costs:.0%} for any rank"
             return self.none("likely", f"{why}; {waits}", shares)
+        last = late.last.get(rank, 0)
+        if last < max(_FEWEST_LAST, _SELDOM * late.collectives):
+            return self.none("not enough data", f"{why}: too seldom to be the rank that is slow", shares)
         hosts = {one.host for one in self._figures.values()}
         if len(hosts) > 1 and not late.on_device and each_ms < 1e3 * _CLOCKS_S:
             return self.none("unsure", f"{why}, which is no more than the clocks of machines may differ", shares)
-        sure = cost > _SURE * all_costs and late.last.get(rank, 0) >= _OFTEN
+        sure = cost > _SURE * all_costs and last >= _OFTEN
         reason, figures = self._reason_of(rank, cost, late.on_device)
         return self._named(rank, reason, "sure" if sure else "likely", cost, shares, f"{why}; {figures}")
 

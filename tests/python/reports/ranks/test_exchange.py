@@ -1,4 +1,4 @@
-"""Where ranks find each other's figures: folders, stores; what killed jobs leave, forged or damaged; torch's records."""
+"""Where ranks find each other: folders, stores; what killed jobs leave, forged or damaged files; torch's records."""
 
 from __future__ import annotations
 

@@ -91,6 +91,12 @@ def test_small_and_changing_delays_are_no_straggler() -> None:
     assert all(float(str(share)) == pytest.approx(0.1, rel=0.1) for share in found.costs.values())
 
 
+def test_a_rank_that_is_held_up_twice_is_no_straggler() -> None:
+    times = [10**9 + n * STEP_US + 900_000 * (n in (20, 50)) for n in range(60)]
+    found = judged(rank(0), rank(1), rank(2), rank(3, arrivals=Arrivals("gloo", list(range(60)), times, [-1] * 60)))
+    assert found.straggler == -1 and found.costs["3"] != 0 and "rank 3 came last in 2" in found.why
+
+
 def test_between_machines_a_delay_has_to_exceed_what_clocks_may_differ() -> None:
     assert job_with(rank(2, 8.0, host="other")).straggler == -1
     assert "than the clocks of machines may differ" in job_with(rank(2, 8.0, host="other")).why
