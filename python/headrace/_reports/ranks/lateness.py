@@ -68,7 +68,7 @@ def measure_lateness(ranks: Mapping[int, Arrivals]) -> Lateness:
     for row in rows:
         *_, (before, _), (latest, rank) = sorted((at, rank) for rank, at in row.items())
         waits[rank].append((before, latest))
-        last[rank] += 1
+        last[rank] += latest > before
     seconds = (max(rows[-1].values()) - min(rows[0].values())) / 1e6
     costs = {rank: _covered(intervals) / 1e6 for rank, intervals in waits.items()}
     return Lateness(seconds, len(rows), costs, dict(last), on_device=on_device)
