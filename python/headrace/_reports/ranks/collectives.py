@@ -37,9 +37,7 @@ def _relaxes_captures() -> bool:
     recorder asks for the state of events. Returns whether that worked. Not run on a GPU."""
     import torch
 
-    if not (dist.is_nccl_available() and torch.cuda.is_available()):
-        return False
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if not (dist.is_nccl_available() and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]
         return False
     try:
         runtime = ctypes.CDLL(f"libcudart.so.{(torch.version.cuda or '').partition('.')[0]}")

@@ -52,8 +52,8 @@ def look_at_machine(consumer: int, gpu: int) -> MachineLook:
 
 def device_in_use() -> int:
     """Returns the number of the calling thread's GPU; -1 if it uses none."""
-    cuda = torch.cuda
-    return cuda.current_device() if cuda.is_available() and cuda.is_initialized() else -1  # type: ignore[no-untyped-call]
+    # not is_available(), which may start the driver: then processes cannot be forked any more
+    return torch.cuda.current_device() if torch.cuda.is_initialized() else -1  # type: ignore[no-untyped-call]
 
 
 def cpu_clock(root: Path = Path("/")) -> float:
