@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
 import threading
 import time
@@ -10,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import torch.distributed as dist
+from torch._C import _distributed_c10d as library
 from torch._C._distributed_c10d import HashStore, PrefixStore, TCPStore
 
 from headrace._base.control_group import Throttling
@@ -218,3 +222,51 @@ def test_the_machine_is_looked_at(tmp_path: Path) -> None:
         clock.parent.mkdir(parents=True)
         clock.write_text("2500000\n")
     assert cpu_clock(tmp_path) == 2500.0
+
+
+class Runtime:
+    """CUDA's runtime, of which only the mode of captures is asked for."""
+
+    def __init__(self, status: int) -> None:
+        self.status, self.modes = status, list[int]()
+
+    def cudaThreadExchangeStreamCaptureMode(self, mode: Any) -> int:
+        self.modes.append(mode._obj.value)
+        return self.status
+
+
+def test_nccls_records_are_read_only_where_that_cannot_break_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: with a double of the runtime."""
+    assert [backend for backend, _ in collectives._recorders()] in ([], ["gloo"])
+    monkeypatch.setattr(dist, "is_nccl_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(library, "_dump_nccl_trace", lambda *_: b"", raising=False)
+    good, bad = Runtime(0), Runtime(1)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: good)
+    assert "nccl" in [backend for backend, _ in collectives._recorders()] and good.modes == [2]
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: bad)
+    assert "nccl" not in [backend for backend, _ in collectives._recorders()] and bad.modes == [2]
+
+    def missing(name: str) -> Runtime:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert "nccl" not in [backend for backend, _ in collectives._recorders()]
+
+
+def test_the_clock_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: with doubles of pynvml and torch's function."""
+    asked: list[int] = []
+
+    def clock_rate(device: int) -> int:
+        asked.append(device)
+        if device > 1:
+            raise RuntimeError("lost")
+        return 1980
+
+    monkeypatch.setattr(torch.cuda, "clock_rate", clock_rate)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    assert [machine_look._gpu_clock(device) for device in (-1, 1, 2)] == [0.0, 1980.0, 0.0]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert machine_look._gpu_clock(1) == 0.0 and asked == [1, 2]
+    assert machine_look.device_in_use() == -1
