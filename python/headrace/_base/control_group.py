@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import NamedTuple
 
 _ROOT = Path("/")
 _NO_LIMIT = 2**60  # version 1 writes a huge number where there is no limit
@@ -52,6 +53,30 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
     """
     quotas = (_read_quota(folder) for folder in _list_group_folders(root, "cpu"))
     return min((quota for quota in quotas if quota is not None), default=None)
+
+
+class Throttling(NamedTuple):
+    """How often a quota has stopped a group since the group was made.
+
+    Attributes:
+        periods, stopped: periods in which the group ran, and those in which the quota stopped it.
+        seconds: how long it was stopped, summed over cores.
+    """
+
+    periods: int = 0
+    stopped: int = 0
+    seconds: float = 0.0
+
+
+def cpu_throttling(root: Path = _ROOT) -> Throttling:
+    """Returns how often the quotas of this process's groups have stopped it; of several, those of the group that was
+    stopped longest."""
+    found = [Throttling()]
+    for folder in _list_group_folders(root, "cpu"):
+        lines = dict(one.split(" ", 1) for one in _read_setting(folder / "cpu.stat").splitlines() if " " in one)
+        seconds = int(lines.get("throttled_usec", 0)) / 1e6 + int(lines.get("throttled_time", 0)) / 1e9
+        found.append(Throttling(int(lines.get("nr_periods", 0)), int(lines.get("nr_throttled", 0)), seconds))
+    return max(found, key=lambda one: one.seconds)
 
 
 def cpu_set(root: Path = _ROOT) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace._base import control_group
-from headrace._base.control_group import cpu_quota, cpu_set, memory_limit, memory_used
+from headrace._base.control_group import Throttling, cpu_quota, cpu_set, cpu_throttling, memory_limit, memory_used
 from headrace._cli.doctor.checks import machine as checks
 
 NO_GROUP = "0::/\n"
@@ -53,6 +53,37 @@ def of_version_1(folder: str, quota: int, period: int = 100_000) -> dict[str, st
 )
 def test_the_quota_of_control_groups(tmp_path: Path, membership: str, files: dict[str, str], quota: float) -> None:
     assert cpu_quota(machine(tmp_path, membership, files)) == quota
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "found"),
+    [
+        (NO_GROUP, {}, Throttling()),
+        (
+            "0::/a/b\n",
+            {"a/b/cpu.stat": "usage_usec 9\nnr_periods 10\nnr_throttled 4\nthrottled_usec 1500000\nnr_bursts 0\n"},
+            Throttling(10, 4, 1.5),
+        ),
+        (
+            "3:cpu:/a\n",
+            {"cpu/a/cpu.stat": "nr_periods 10\nnr_throttled 4\nthrottled_time 2500000000\n"},
+            Throttling(10, 4, 2.5),
+        ),
+        # the group above is the one that stops it
+        (
+            "0::/a/b\n",
+            {
+                "a/b/cpu.stat": "nr_periods 99\nnr_throttled 0\nthrottled_usec 0\n",
+                "a/cpu.stat": "nr_periods 10\nnr_throttled 4\nthrottled_usec 500000\n",
+            },
+            Throttling(10, 4, 0.5),
+        ),
+    ],
+)
+def test_how_often_a_quota_stopped_the_groups(
+    tmp_path: Path, membership: str, files: dict[str, str], found: Throttling
+) -> None:
+    assert cpu_throttling(machine(tmp_path, membership, files)) == found
 
 
 def test_a_system_without_control_groups_has_no_quota(tmp_path: Path) -> None:

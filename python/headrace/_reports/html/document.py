@@ -36,10 +36,12 @@ def document(facts: Facts) -> str:
         "stages": [vars(one) for one in facts.stages],
         "machine": facts.machine,
         "verdict": facts.verdict,
+        "job": facts.job,
     }
     body = "".join(
         (
             section("verdict", "Verdict", *(f"<p>{text(line)}</p>" for line in facts.verdict), _notes_section(facts)),
+            section("job", "Ranks", *(f"<p>{text(line)}</p>" for line in facts.job)),
             section("speed", "Speed", _speed_section(facts)),
             section("stages", "Where the time goes", _stages_section(facts, timeline["stages"])),
             section("timeline", "Timeline", _timeline_section(timeline)),

@@ -56,6 +56,7 @@ class Facts:
         title: what the report is about.
         about: (name, value) of the loader, for a table.
         verdict: lines; the first is the shortest.
+        job: the lines of the verdict on all ranks of the job, where they publish.
         stages: sums by kind of thread and stage.
         recorded_s: duration of the recording.
         threads: the timeline.
@@ -71,6 +72,7 @@ class Facts:
     title: str
     about: list[tuple[str, str]] = field(default_factory=list)
     verdict: list[str] = field(default_factory=list)
+    job: list[str] = field(default_factory=list)
     progress: Progress = field(default_factory=lambda: Progress("samples", (), ()))
     stages: Sequence[StageTime] = ()
     recorded_s: float = 0.0

@@ -16,7 +16,8 @@ class Reports:
     """Mixed into the loader: its report."""
 
     def report(self, path: str | os.PathLike[str], *, batches: int = 100, step: Step | None = None) -> None:
-        """Writes a page of HTML about this loader: verdict, speed over time, stages, timeline, pictures, files.
+        """Writes a page of HTML about this loader: verdict, speed over time, stages, timeline, pictures, files; and,
+        where the ranks of a job publish, which one the others wait for.
 
         A copy of the loader makes the first batches of the next epoch; this loader's epochs, and the states of all
         random number generators that it knows, stay as they are. The page holds everything and loads nothing.

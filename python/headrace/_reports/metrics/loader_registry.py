@@ -9,30 +9,34 @@ from headrace._reports.metrics.loader_snapshot import Look
 from headrace._reports.metrics.loader_tracker import Followed
 from headrace._reports.metrics.process_figures import LoaderFigures
 from headrace._reports.metrics.totals import Totals
+from headrace._reports.ranks.job_watch import Consumer
+from headrace._reports.ranks.machine_look import device_in_use
+from headrace._reports.ranks.rank_figures import JobVerdict, Load, sum_loads
 
 
 class Loaders:
     """Follows loaders. It does not keep them alive. Any thread may call it.
 
     Attributes:
-        rank, ranks: of this process, when a loader last began an epoch.
+        consumer: the thread in which a loader last began an epoch, with the rank of the process then.
+        job: the newest verdict on all ranks of the job; None if there is none.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._followed: dict[int, Followed] = {}  # by id: a subclass of the loader need not have a hash
-        self.rank: int = 0
-        self.ranks: int = 1
+        self.consumer = Consumer()
+        self.job: JobVerdict | None = None
 
     def begins(self, loader: Any) -> None:
         """Called in the consumer's thread before a loader begins an epoch."""
         from headrace._base.ranks import World
 
-        world = World.found_out()
+        found = World.found_out()
+        world = found if found.found else loader._own.world
+        consumer = Consumer(world.rank, world.size, threading.get_native_id(), device_in_use())
         with self._lock:
-            self.rank, self.ranks = (
-                (world.rank, world.size) if world.found else (loader._own.world.rank, loader._own.world.size)
-            )
+            self.consumer = consumer
             followed = self._followed.get(id(loader))
             if followed is None or followed.loader() is not loader:
                 self._remove_gone()
@@ -43,7 +47,7 @@ class Loaders:
 
     def forget(self) -> None:
         """Called in a process that was forked: its loaders are others, and a thread may have held the lock."""
-        self._lock, self._followed = threading.Lock(), {}
+        self._lock, self._followed, self.job = threading.Lock(), {}, None
 
     def _remove_gone(self) -> None:
         self._followed = {key: one for key, one in self._followed.items() if one.loader() is not None}
@@ -55,6 +59,10 @@ class Loaders:
     def figures(self) -> list[LoaderFigures]:
         """Returns the figures of each loader; see `Followed.figures`."""
         return [figures for one in self._all() if (figures := one.figures()) is not None]
+
+    def load(self) -> Load:
+        """Returns what all loaders have done, as of the newest call of `figures`."""
+        return sum_loads([one.load for one in self._all()])
 
     def looks(self) -> list[tuple[int, Look, Totals]]:
         """Returns number, newest epoch and totals of each loader."""

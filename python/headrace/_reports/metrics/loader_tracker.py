@@ -15,6 +15,7 @@ from headrace._reports.metrics.loader_snapshot import Look, look_at, pace_of
 from headrace._reports.metrics.process_figures import LoaderFigures, StageFigures
 from headrace._reports.metrics.rolling_rate import Recent
 from headrace._reports.metrics.totals import Totals
+from headrace._reports.ranks.rank_figures import Load
 
 
 class Followed:
@@ -23,6 +24,7 @@ class Followed:
     Attributes:
         number: see `LoaderFigures`.
         loader: a weak reference.
+        load: what it had done when `figures` was last called.
     """
 
     def __init__(self, loader: object, number: int) -> None:
@@ -32,6 +34,7 @@ class Followed:
         self._pace: weakref.ref[EpochTiming] | None = None  # of the newest
         self._recent = Recent(of_samples=False)
         self._length = -1
+        self.load = Load()
 
     def begins(self, loader: object) -> None:
         """Called in the consumer's thread before an epoch begins: what the one before did is final."""
@@ -70,6 +73,14 @@ class Followed:
             self._recent = Recent(look.counts_samples)
         if not look.trouble:
             self._recent.add(time.monotonic(), totals)
+            self.load = Load(
+                totals.batches,
+                totals.worked_s,
+                totals.waited_s,
+                totals.stage_s,
+                look.stats is not None and look.stats.remote is not None,
+                "" if look.stats is None else look.stats.bottleneck,
+            )
         seconds, speed, working = self._recent.mean()
         figures = LoaderFigures(
             self.number,

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.loader_snapshot import Look
 from headrace._reports.metrics.totals import Totals
+from headrace._reports.ranks.rank_figures import JobVerdict
 
 Labels = dict[str, str]
 
@@ -53,11 +54,12 @@ _BY_STAGE = (
 def collect_metrics(loaders: Loaders) -> list[Metric]:
     """Returns all metrics of now. Counters count all epochs."""
     found = [(_labels(loaders, number, look), look, totals) for number, look, totals in loaders.looks()]
-    return [*_counters([(labels, totals) for labels, _, totals in found]), *_gauges(found)]
+    counters = _counters([(labels, totals) for labels, _, totals in found])
+    return [*counters, *_gauges(found), *_of_the_job(loaders.job if loaders.consumer.rank == 0 else None)]
 
 
 def _labels(loaders: Loaders, number: int, look: Look) -> Labels:
-    return {"loader": str(number), "dataset": look.dataset, "rank": str(loaders.rank)}
+    return {"loader": str(number), "dataset": look.dataset, "rank": str(loaders.consumer.rank)}
 
 
 def _counters(found: list[tuple[Labels, Totals]]) -> Iterator[Metric]:
@@ -84,3 +86,14 @@ def _gauges(found: list[tuple[Labels, Look, Totals]]) -> Iterator[Metric]:
         for labels, look in seen
     ]
     yield Metric("bottleneck", "gauge", "1", "1 for the bottleneck of the newest epoch.", verdicts)
+
+
+def _of_the_job(job: JobVerdict | None) -> Iterator[Metric]:
+    """The verdict on all ranks, which rank 0 reports; the label is the rank that each value is about."""
+    costs = [] if job is None else [({"rank": rank}, float(str(share))) for rank, share in job.costs.items()]
+    text = "Share of the time in which all other ranks waited for a rank."
+    yield Metric("rank.cost", "gauge", "1", text, costs)
+    found = [] if job is None or job.straggler < 0 else [job]
+    labels = [{"rank": str(one.straggler), "reason": one.reason, "certainty": one.certainty} for one in found]
+    text = "1 for the rank that all others wait for."
+    yield Metric("straggler", "gauge", "1", text, [(one, 1.0) for one in labels])

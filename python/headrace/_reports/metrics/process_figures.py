@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from headrace._reports.ranks import checked_json
+from headrace._reports.ranks.rank_figures import JobVerdict
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,7 @@ class ProcessFigures:
         every_s: seconds until the next file.
         rank, ranks: of torch.distributed or torchrun, when a loader last began an epoch; 0 of 1 without them.
         version: of headrace.
+        job: the newest verdict on all ranks of its job; None if there is none.
     """
 
     pid: int
@@ -102,10 +101,11 @@ class ProcessFigures:
     ranks: int
     version: str
     loaders: list[LoaderFigures] = field(default_factory=list)
+    job: JobVerdict | None = None
 
     def as_text(self) -> str:
         """Returns it as JSON."""
-        return json.dumps({"format": FORMAT, **asdict(self)})
+        return checked_json.as_text(self, FORMAT)
 
     @classmethod
     def of_text(cls, text: str) -> ProcessFigures:
@@ -114,39 +114,7 @@ class ProcessFigures:
         Raises:
             ValueError: another version of headrace wrote it, or it is damaged.
         """
-        raw = json.loads(text)
-        if not isinstance(raw, dict) or raw.pop("format", None) != FORMAT:
-            raise ValueError("another version of headrace wrote it")
-        return _build_object(cls, raw)
+        return checked_json.of_text(cls, text, FORMAT, _NESTED)
 
 
-_T = TypeVar("_T", bound="DataclassInstance")
-
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "bool": (bool,),
-    "int | None": (int, type(None)),
-    "dict[str, object]": (dict,),
-}
-
-
-def _build_object(cls: type[_T], raw: object) -> _T:
-    """Returns an object of a class of this file from its fields, each of which is checked."""
-    if not isinstance(raw, dict) or set(raw) != {one.name for one in fields(cls)}:
-        raise ValueError(f"it does not have the fields of {cls.__name__}")
-    values: dict[str, Any] = {one.name: _checked_value(one.name, str(one.type), raw[one.name]) for one in fields(cls)}
-    return cls(**values)
-
-
-def _checked_value(name: str, kind: str, value: object) -> object:
-    if kind in _PLAIN:
-        if not isinstance(value, _PLAIN[kind]):
-            raise ValueError(f"its field {name} is no {kind}")
-        return value
-    inner = kind.removeprefix("list[").removesuffix("]")
-    if not isinstance(value, list):
-        raise ValueError(f"its field {name} is no list")
-    nested = {"LoaderFigures": LoaderFigures, "StageFigures": StageFigures}.get(inner)
-    return [_build_object(nested, one) if nested else _checked_value(name, inner, one) for one in value]
+_NESTED = {"LoaderFigures": LoaderFigures, "StageFigures": StageFigures, "JobVerdict": JobVerdict}

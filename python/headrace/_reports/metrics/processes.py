@@ -59,8 +59,14 @@ def is_descendant(pid: int, ancestor: int) -> bool:
 
 
 def pid_namespace() -> int:
-    """Inode of this process's PID namespace; 0 if unknown."""
+    """Returns a number that this process shares with those whose numbers it can see, and with no other container or
+    machine: these may share a folder, and use the same numbers. 0 if unknown."""
     try:
-        return (_PROC / "self/ns/pid").stat().st_ino
+        inode = (_PROC / "self/ns/pid").stat().st_ino
     except OSError:
         return 0
+    try:  # the first namespace of all machines has one inode
+        boot = int((_PROC / "sys/kernel/random/boot_id").read_text()[:8], 16)
+    except (OSError, ValueError):
+        boot = 0
+    return inode << 32 | boot

@@ -16,6 +16,7 @@ from headrace._reports.metrics.status_writer import Writer
 if TYPE_CHECKING:
     from headrace._reports.metrics.open_telemetry import Instruments
     from headrace._reports.metrics.prometheus import Endpoint
+    from headrace._reports.ranks.rank_figures import JobVerdict
 
 _VARIABLE = "HEADRACE_PUBLISH"
 
@@ -41,6 +42,12 @@ class Published:
     def path(self) -> Path | None:
         return None if self._writer is None else self._writer.path
 
+    @property
+    def job(self) -> JobVerdict | None:
+        """The newest verdict on all ranks of this process's job: which one the others wait for, and why; print it.
+        None: it has one rank, or none of them has published for long enough, or there is no file."""
+        return None if self._writer is None else _loaders.job
+
     def close(self) -> None:
         """Removes the file, ends the endpoint, and takes the values from the meter. Idempotent."""
         if self in _published:
@@ -62,6 +69,11 @@ class Published:
             self._writer.restart_in_child()
             if self._writer.trouble:
                 self._warn(self._writer)
+            if self._writer.job_trouble:
+                messages.warn(
+                    f"the ranks of this job cannot be compared: {self._writer.job_trouble}; the loaders go on",
+                    RuntimeWarning,
+                )
 
     def _warn(self, writer: Writer) -> None:
         messages.warn(
@@ -155,6 +167,11 @@ def epoch_begins(loader: object) -> bool:
     for one in list(_published):
         one._keep_writer_alive()
     return True
+
+
+def newest_job() -> JobVerdict | None:
+    """Returns the newest verdict on the ranks of this process's job; None if nothing publishes, or there is none."""
+    return next((one.job for one in _published if one.job is not None), None)
 
 
 def _publish_by_variable() -> Published | None:

@@ -70,7 +70,7 @@ def _owner_of(folder: Path) -> int | None:
 
 
 def name_of(pid: int) -> str:
-    """Returns the name of a process's file. Processes of another container may share the folder, and the number."""
+    """Returns the name of a process's file. Processes of other containers and machines may share folder and number."""
     return f"{pid_namespace()}-{pid}.json"
 
 

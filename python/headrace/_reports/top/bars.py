@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.table import Table
 from rich.text import Text
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -49,3 +50,12 @@ def seconds(duration: float) -> str:
         if duration >= 2 * size:
             return f"{duration / size:.0f} {unit}"
     return f"{duration:.0f} s"
+
+
+def labelled(name: str, text: Text, width: int) -> Table:
+    """Returns a text with its name before it, in a column of its own."""
+    grid = Table.grid()
+    grid.add_column(width=width, no_wrap=True)
+    grid.add_column()
+    grid.add_row(Text(name, style=QUIET), text)
+    return grid

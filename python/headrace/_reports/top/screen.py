@@ -17,12 +17,14 @@ from headrace._reports.top.bars import (
     QUIET,
     bar,
     curve,
+    labelled,
     milliseconds,
     per_second,
     seconds,
     strip_control_characters,
 )
 from headrace._reports.top.discovery import Found
+from headrace._reports.top.job_table import newest_verdicts, ranks_of, render_job, share_done
 
 _IN_FULL = 2  # of more loaders, only the one whose consumer waits most is shown in full
 _LATE = 5  # a file that is this many times older than it should be is of a process that is stopped
@@ -48,8 +50,24 @@ class Screen:
         if len(all_loaders) > _IN_FULL:
             waiting = max(all_loaders, key=lambda both: (not both[1].ended, -both[1].working))[1]
             in_full = {id(waiting)}
-        for number, one in enumerate(self._found):
+        listed: set[int] = set()  # processes of which a line says enough
+        jobs = newest_verdicts(self._found)
+        for number, job in enumerate(jobs):
             if number:
+                yield Text()
+            ranks = ranks_of(job, self._found)
+            yield from render_job(job, ranks)
+            if len(all_loaders) > _IN_FULL:
+                slow = [loader for one in ranks if one.figures.rank == job.straggler for loader in one.figures.loaders]
+                in_full |= {id(loader) for loader in slow}
+                listed |= {id(one) for one in ranks if self._trouble_of(one) == ""}
+        shown = [
+            one
+            for one in self._found
+            if id(one) not in listed or any(id(loader) in in_full for loader in one.figures.loaders)
+        ]
+        for number, one in enumerate(shown):
+            if number or jobs:
                 yield Text()
             yield from self._render_process(one)
             if len(all_loaders) > _IN_FULL and one.figures.loaders:
@@ -62,18 +80,24 @@ class Screen:
 
     def _render_process(self, one: Found) -> RenderResult:
         figures = one.figures
-        age = max(0.0, self._now - figures.at)
         rank = f", rank {figures.rank} of {figures.ranks}" if figures.ranks > 1 else ""
         line = Text(f"process {figures.pid}{rank}", style="bold", no_wrap=True, overflow="ellipsis")
         if one.command:
             line.append(f"  {strip_control_characters(one.command)}", style="not bold")
         yield line
-        if not one.alive:
-            yield Text(f"This process has ended; its last figures, {seconds(age)} old:", style=BAD)
-        elif age > _LATE * figures.every_s:
-            yield Text(f"No news for {seconds(age)}: it is stopped, or a call keeps its interpreter busy.", style=BAD)
+        if trouble := self._trouble_of(one):
+            yield Text(trouble, style=BAD)
         if not figures.loaders:
             yield Text("No loader has begun an epoch since the process publishes.")
+
+    def _trouble_of(self, one: Found) -> str:
+        """Returns why the figures of a process are not those of now; "" if they are."""
+        age = max(0.0, self._now - one.figures.at)
+        if not one.alive:
+            return f"This process has ended; its last figures, {seconds(age)} old:"
+        if age > _LATE * one.figures.every_s:
+            return f"No news for {seconds(age)}: it is stopped, or a call keeps its interpreter busy."
+        return ""
 
     def _overview_table(self, loaders: Sequence[LoaderFigures]) -> Table:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -83,7 +107,7 @@ class Screen:
             table.add_row(
                 f"{one.number} {strip_control_characters(one.dataset)}"[:24],
                 str(one.epoch),
-                _share_done(one),
+                share_done(one),
                 "-" if one.ended else f"{per_second(one.speed)} {one.unit}/s",
                 "-" if one.ended else f"{one.working:.0%}",
                 strip_control_characters(one.bottleneck),
@@ -117,9 +141,7 @@ class Screen:
         yield Text()
         for line in one.verdict:
             name, _, rest = strip_control_characters(line).partition(": ")
-            yield self._label_text(
-                name, Text(rest, style="bold" if name == "bottleneck" else ""), len("bottleneck") + 2
-            )
+            yield labelled(name, Text(rest, style="bold" if name == "bottleneck" else ""), len("bottleneck") + 2)
 
     def _render_speed(self, one: LoaderFigures) -> RenderResult:
         wide = max(10, self._width - _LABEL - 36)
@@ -131,40 +153,27 @@ class Screen:
             progress = Text(done)
         if one.ended:
             progress.append(", ended")
-        yield self._label_text(f"epoch {one.epoch}", progress)
+        yield labelled(f"epoch {one.epoch}", progress, _LABEL)
         if not one.ended:
             yield from self._now_going_on(one, wide)
         for name, (p50, p99) in (("steps", one.step_ms), ("waits", one.wait_ms)):
-            yield self._label_text(name, Text(f"p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"))
+            yield labelled(name, Text(f"p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"), _LABEL)
         read = f"{one.bytes_read / 1e6:,.1f} MB read" if one.bytes_read else ""
         failed = f"{one.failed:,} samples failed" if one.failed else ""
         if read or failed:
             style = BAD if failed else ""
-            yield self._label_text("samples", Text(", ".join(filter(None, (read, failed))), style=style))
+            yield labelled("samples", Text(", ".join(filter(None, (read, failed))), style=style), _LABEL)
 
     def _now_going_on(self, one: LoaderFigures, wide: int) -> RenderResult:
         text = Text(f"{per_second(one.speed)} {one.unit}/s".ljust(22) if one.recent_s else "not known yet")
         text.append(curve(one.speeds, wide, self._ascii) if one.recent_s else "", style="cyan")
-        yield self._label_text("speed", text)
+        yield labelled("speed", text, _LABEL)
         if one.quiet_s > _QUIET_S:
-            yield self._label_text("", Text(f"no batch was handed out for {seconds(one.quiet_s)}", style=BAD))
+            yield labelled("", Text(f"no batch was handed out for {seconds(one.quiet_s)}", style=BAD), _LABEL)
         if one.working > 0:
             shares = bar(one.working, wide, (GOOD, BAD), self._ascii)
             shares.append(f"  works {one.working:.0%}, waits {1 - one.working:.0%}")
-            yield self._label_text("consumer", shares)
-
-    def _label_text(self, name: str, text: Text, width: int = _LABEL) -> Table:
-        grid = Table.grid()
-        grid.add_column(width=width, no_wrap=True)
-        grid.add_column()
-        grid.add_row(Text(name, style=QUIET), text)
-        return grid
-
-
-def _share_done(one: LoaderFigures) -> str:
-    if one.ended:
-        return "ended"
-    return f"{one.batch / one.batches:.0%}" if one.batches > 0 else f"{one.batch:,}"
+            yield labelled("consumer", shares, _LABEL)
 
 
 def _stage_table(one: LoaderFigures) -> Table:

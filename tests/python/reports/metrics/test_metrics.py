@@ -21,6 +21,8 @@ from headrace._reports.metrics import publish
 from headrace._reports.metrics.loader_snapshot import Look
 from headrace._reports.metrics.loader_tracker import Followed
 from headrace._reports.metrics.totals import Totals
+from headrace._reports.ranks.job_watch import Consumer
+from headrace._reports.ranks.rank_figures import JobVerdict
 from support import WATCHDOG_S, blobs
 
 prometheus_client = pytest.importorskip("prometheus_client")
@@ -35,6 +37,7 @@ def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     publish._close_all()
     publish._loaders.forget()
+    publish._loaders.consumer = Consumer()
 
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -90,6 +93,18 @@ def test_a_scrape_counts_all_epochs() -> None:
     assert found["headrace_bottleneck", labels(bottleneck=verdict.bottleneck, certainty=verdict.certainty)] == 1
     assert found["headrace_batches_total", labels(1, "list")] == 10
     assert found["headrace_samples_total", labels(1, "list")] == 20  # a smaller last batch counts in full
+
+
+def test_rank_0_reports_the_job() -> None:
+    job = JobVerdict("job", 1.0, 8, 8, 3, "node", "quota", "sure", 0.25, {"0": 0.0, "3": 0.25}, "")
+    with headrace.publish(top=False, prometheus=0) as published:
+        publish._loaders.job = job
+        found = scraped(published.address)
+        publish._loaders.consumer = Consumer(3, 8)
+        other = scraped(published.address)
+    assert found["headrace_straggler", (("certainty", "sure"), ("rank", "3"), ("reason", "quota"))] == 1
+    assert found["headrace_rank_cost", (("rank", "3"),)] == 0.25 and found["headrace_rank_cost", (("rank", "0"),)] == 0
+    assert other == {} and published.job is None
 
 
 def test_a_registry_of_the_program() -> None:

@@ -318,3 +318,24 @@ def test_files_are_found_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         (tmp_path / status_files.name_of(pid)).touch()
     (tmp_path / "other.json").touch()
     assert [pid for pid, _ in status_files.files_in(tmp_path)] == [7, 9689, 11020, 100000]
+
+
+def test_machines_that_share_a_folder_do_not_touch_each_others_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each machine uses the same numbers, and the first namespace of numbers has one inode everywhere."""
+    for boot in ("11111111", "22222222"):
+        for name, text in (("self/ns/pid", ""), ("sys/kernel/random/boot_id", f"{boot}-aaaa\n")):
+            (tmp_path / boot / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / boot / name).write_text(text)
+    os.link(tmp_path / "11111111/self/ns/pid", tmp_path / "same")
+    (tmp_path / "22222222/self/ns/pid").unlink()
+    os.link(tmp_path / "same", tmp_path / "22222222/self/ns/pid")
+    names = []
+    for boot in ("11111111", "22222222"):
+        monkeypatch.setattr(processes, "_PROC", tmp_path / boot)
+        names.append(status_files.name_of(7))
+        (tmp_path / names[-1]).write_text("{}")
+        assert [path.name for _, path in status_files.files_in(tmp_path)] == [names[-1]]
+    status_files.remove_dead(tmp_path)
+    assert (tmp_path / names[0]).exists() and not (tmp_path / names[1]).exists()

@@ -15,6 +15,7 @@ from rich.console import Console
 from headrace._reports.metrics.process_figures import LoaderFigures, ProcessFigures, StageFigures
 from headrace._reports.metrics.rolling_rate import Recent
 from headrace._reports.metrics.totals import Totals
+from headrace._reports.ranks.rank_figures import JobVerdict
 from headrace._reports.top.bars import bar, curve, milliseconds, per_second, seconds
 from headrace._reports.top.discovery import Found
 from headrace._reports.top.screen import Screen
@@ -125,6 +126,52 @@ epoch 3   12,345 batches
 speed     9.87 batches/s        ▁▄▇██
 """)
     assert text.count("change") == 1
+
+
+JOB = """\
+job of 4 ranks
+straggler  rank 2 on node7, its storage is slow (sure; 4 ranks compared)
+why        of 251 collectives in 15 s rank 2 came last in 240, 31.2 ms after the
+           one before it; it waits 55% of the time for its loader, the others
+           2%; its threads read 112 ms a batch and work 150 in all, the others'
+           3.1 and 41
+cost       all other ranks wait for it 50% of the time; the job would be about
+           2.00x as fast without
+
+rank  process  progress    speed  works  costs all  bottleneck
+   0     4711       62%  2,431/s    98%         0%  consumer
+   1     4712       62%  2,431/s    98%         1%  consumer
+   2     4713       62%  2,431/s    45%        50%  read
+   3     4714       62%  2,431/s    98%         0%  consumer
+"""
+
+
+def test_a_job_is_one_verdict_and_one_table() -> None:
+    """The straggler is shown in full; the other ranks have a line, unless they are stopped or have ended."""
+    why = (
+        "of 251 collectives in 15 s rank 2 came last in 240, 31.2 ms after the one before it; it waits 55% of the time "
+        "for its loader, the others 2%; its threads read 112 ms a batch and work 150 in all, the others' 3.1 and 41"
+    )
+    costs: dict[str, object] = {"0": 0.0, "1": 0.01, "2": 0.5, "3": 0.0}
+    job = JobVerdict("job", 1000.0, 4, 4, 2, "node7", "storage", "sure", 0.5, costs, why)
+    ranks = []
+    for rank in range(4):
+        slow = rank == 2
+        loader = replace(LOADER, working=0.45 if slow else 0.98, bottleneck="read" if slow else "consumer")
+        older = replace(job, at=900.0, straggler=1) if rank else job
+        ranks.append(Found(replace(PROCESS, pid=4711 + rank, rank=rank, loaders=[loader], job=older), True))
+    text = drawn(*reversed(ranks))
+    assert text.startswith(JOB + "\nprocess 4713, rank 2 of 4\n") and text.count("process 47") == 1
+    assert JOB in (REPOSITORY / "docs/watching.md").read_text()
+    ended = drawn(*ranks[:3], replace(ranks[3], alive=False))
+    assert "process 4714, rank 3 of 4\nThis process has ended" in ended
+    few = drawn(*ranks[:2])
+    assert few.count("process 47") == 2 and few.startswith("job of 4 ranks\n")
+    none = replace(job, straggler=-1, certainty="likely", seen=3)
+    alone = drawn(Found(replace(PROCESS, job=none), True))
+    assert alone.startswith("job of 4 ranks\nstraggler  none (likely; 3 of 4 ranks compared)\n")
+    hostile = replace(job, reason="\x1b[31mred", host="\x1b[0m")
+    assert "\x1b" not in drawn(Found(replace(PROCESS, job=hostile), True))
 
 
 def test_what_is_not_as_it_should_be() -> None:

@@ -263,10 +263,10 @@ def test_why_there_is_nothing(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("", "Expecting value"),
-        ('{"format": 1, "pid": 3', "Expecting"),
+        ('{"format": 2, "pid": 3', "Expecting"),
         ("[]", "another version of headrace wrote it"),
-        ('{"format": 2}', "another version of headrace wrote it"),
-        ('{"format": 1, "pid": 3}', "it does not have the fields of ProcessFigures"),
+        ('{"format": 1}', "another version of headrace wrote it"),
+        ('{"format": 2, "pid": 3}', "it does not have the fields of ProcessFigures"),
     ],
 )
 def test_a_damaged_file_is_one_sentence(text: str, reason: str, tmp_path: Path) -> None:
