@@ -21,7 +21,7 @@ from headrace.datasets.tar_shards.external_index import foreign_index
 from headrace.datasets.tar_shards.npz_reader import stored_arrays
 from headrace.datasets.tar_shards.tar_header import is_header_of
 
-_VERSION = 1
+_VERSION = 2  # 1: macOS's metadata were members
 _TRIED = 4  # members of a sidecar whose headers are compared with the shard
 
 
@@ -83,11 +83,22 @@ def read_index(path: str, name: str) -> TarIndex:
         made = core.tar_samples(os.fsencode(path))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+    passed = made.pop("passed")
+    assert isinstance(passed, int)
+    note_passed(name, passed)
     return index_from(made)
 
 
+def note_passed(shard: str, count: int) -> None:
+    """Tells the log of members that are macOS's metadata, and of no sample."""
+    if count > 0:
+        loggers.storage.info(
+            "%s: %d members are metadata that macOS wrote (._name, __MACOSX/, .DS_Store), and passed over", shard, count
+        )
+
+
 def index_from(made: dict[str, Any]) -> TarIndex:
-    """Returns the index of the fields that ``core.tar_samples`` makes."""
+    """Returns the index of the fields that ``core.tar_samples`` makes, without `passed`."""
     return TarIndex(
         **{
             **made,
