@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler
 
+from headrace._base.checks import checked_size
 from headrace._base.ranks import World
 from headrace._base.types import Function
 from headrace._engine import destination as destinations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _OF_DEVICES = ("device", "decoder", "deterministic")
 _OF_IMAGES = (*_OF_DEVICES, "dtype", "memory_format", "entry_points", "video_index", "helpers")
 READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
-_NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
+_NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity", "prefetch_bytes")
 
 
 @dataclass(kw_only=True)
@@ -74,6 +75,8 @@ class OwnSettings(OwnArguments):
         Raises:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
+        if own["prefetch_bytes"] is not None:
+            own["prefetch_bytes"] = checked_size(own["prefetch_bytes"], "prefetch_bytes")
         own = {**own, "dtype": torch_value(own["dtype"]), "memory_format": torch_value(own["memory_format"])}
         arguments.check_own_arguments(own)
         native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))

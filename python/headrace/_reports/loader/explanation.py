@@ -329,10 +329,14 @@ def _explain_field(name: str, where: str, makers: Makers, destination: Destinati
 
 
 def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:
-    """Returns the numbers that the loader chose itself, and the cores of its threads; nothing without either."""
+    """Returns the numbers that the loader chose itself, the cores of its threads and the limit of its prefetch; nothing
+    without."""
     lines = [] if tuned is None else [Part("num_workers", "auto", str(tuned).partition(": ")[2])]
     if settings.cores:
         lines.append(Part("cpu_affinity", "native", f"threads run on cores {write_cores(settings.cores)}"))
+    if settings.prefetch_bytes is not None:
+        limit = f"at most {settings.prefetch_bytes:,} bytes and {settings.depth} batches beyond the one in use"
+        lines.append(Part("prefetch_bytes", "native", limit))
     return lines
 
 
