@@ -66,9 +66,14 @@ class OwnAttributes(OwnArguments):
     def _defers(self) -> bool:
         """Whether an epoch that torch delivers opens images deferred.
 
-        Not if a function of a library was replaced, which may be one that native pixels do not call.
+        Not if a function of a library was replaced, which may be one that native pixels do not call, and not those of a
+        stream whose failed samples are passed over.
         """
-        return self.deferred_images and not getattr(vars(self).get("_route"), "replaced", False)
+        return (
+            self.deferred_images
+            and not self._own.tolerates_stream
+            and not getattr(vars(self).get("_route"), "replaced", False)
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _SET_ONCE and name in vars(self):

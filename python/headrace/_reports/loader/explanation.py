@@ -304,7 +304,9 @@ def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Pa
     lines = [_explain_field(name, where, makers, destination) for name, where in deferred.fields.items()]
     if destination.way != "memory":
         how = "images that nothing in a worker has looked at are made there from records; all else is copied there"
-        if not lines and collates:
+        if makers.why:
+            how = f"all is made where the dataset runs, because {makers.why}, and copied there"
+        elif not lines and collates:
             how = "all is made where the dataset runs, because collate_fn is the program's, and copied there"
         lines.append(Part("device", str(destination.device), f"{how}; {destination.why}" if destination.why else how))
     elif makers.why and settings.num_workers:
