@@ -70,7 +70,9 @@ class PixelCache(Dataset[Any]):
     ) -> None:
         if name is not None and (not name.replace("-", "").replace("_", "").isalnum() or len(name) > _LONGEST):
             raise ValueError(f"name must be of letters, digits, - and _, not {name!r}")
-        self.dataset, self.transform, self.name = dataset, transform, name
+        self.dataset: Any = dataset
+        self.transform: Callable[[Any], Any] | None = transform
+        self.name: str | None = name
         limit, kind = checked_size(memory, "memory"), type(dataset)
         kept = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__} {len(dataset)}".encode()).digest()
         store = None if name is None else _named.get(name)
