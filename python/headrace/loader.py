@@ -67,10 +67,10 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested. ``"auto"``:
-            the loader finds the number while it works, within the cores and the memory of this rank, or those of a
-            ``headrace.AutoWorkers``; the attribute is the number of now.
+            found while the loader works, within this rank's cores and memory, or those of a ``headrace.AutoWorkers``.
         prefetch_factor: batches in flight beyond the one in use (default 2, or as ``"auto"`` finds). All threads work
             on one batch, so memory is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
+        prefetch_bytes: most bytes of these batches, such as ``"2 GB"``; if one is larger, each is made when requested.
         pin_memory: makes batches in pinned memory if there is an accelerator.
         in_order: as in torch. False: with threads, a complete batch is handed out before an earlier one that is not.
         collate_fn: as in torch; its samples are views of a finished batch, and torch's random numbers in it are seeded.
@@ -93,16 +93,14 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, or their names.
         on_error: ``"raise"``; ``"skip"``: leaves failed samples out of the batch; ``"replace"``: uses the next instead.
         max_errors: number of failed samples per epoch above which RuntimeError is raised. None: no limit.
-        rank, world_size: rank of this process and number of ranks in a distributed job: the process gets every
-            `world_size`-th sample of the order, also of a given sampler, and `seed` defaults to 0. None: it gets all
-            samples, as in torch.
-        distributed: takes `rank` and `world_size` from torch.distributed, torchrun, or the variables RANK and
-            WORLD_SIZE.
+        rank, world_size: of a distributed job: this process gets every `world_size`-th sample of the order, also of a
+            given sampler, and `seed` defaults to 0. None: it gets all samples, as in torch.
+        distributed: takes both from torch.distributed, torchrun, or the variables RANK and WORLD_SIZE.
         snapshot_every_n_steps: if torch delivers: number of batches between two states that worker processes send, of
             an iterable dataset or one with ``state_dict``. Resuming repeats the batches after the last state. 0 or
             None: never. Not given: 1, but never a state above 16 KB, which costs more than torch's loader.
-        deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the workers or, with
-            ``num_workers=0``, here; threads here make their pixels where workers leave cores idle. False: as Pillow.
+        deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the workers or here;
+            threads here make their pixels where workers leave cores idle. False: as Pillow.
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
             torchvision's MixUp and CutMix, and ``lambda batch: mix(*batch)`` with timm's Mixup, overwrite a CPU batch.
@@ -171,6 +169,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         entry_points: EntryPoints | int | str | None = "auto",
         video_index: Cache | AnyPath | None = "auto",
         helpers: Sequence[str] | Literal["ray"] | None = None,
+        prefetch_bytes: int | str | None = None,
     ) -> None:
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments
@@ -203,6 +202,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             entry_points=entry_points,
             video_index=video_index,
             helpers=helpers,
+            prefetch_bytes=prefetch_bytes,
         )
         self._tuner = tuner_of(num_workers, prefetch_factor, own.cores, own.destination.way)
         batches = Batches.of(batch_size, batch_sampler)

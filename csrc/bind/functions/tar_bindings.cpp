@@ -64,6 +64,7 @@ py::dict index_of(const py::bytes& path) {
   fields["key_offsets"] = array_of(made.key_offsets);
   fields["extensions"] = extensions;
   fields["has_end"] = made.has_end;
+  fields["passed"] = made.passed;
   return fields;
 }
 
@@ -107,7 +108,8 @@ void bind_tar(py::module_& module) {
       .def("append", &append, py::arg("data"))
       .def("next", &next_member)
       .def_property_readonly("position", &ArrivingTar::position)
-      .def_property_readonly("has_end", &ArrivingTar::has_end);
+      .def_property_readonly("has_end", &ArrivingTar::has_end)
+      .def_property_readonly("passed", &ArrivingTar::passed);
   module.def("split_tar_name", &split_name, py::arg("name"));
 }
 

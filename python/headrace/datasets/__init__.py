@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.datasets.fields.fields_dataset import Fields
     from headrace.datasets.lmdb.lmdb_dataset import LMDB
     from headrace.datasets.mixture.mixture_dataset import Mixture, MixturePart
+    from headrace.datasets.pixel_cache.pixel_cache import PixelCache
     from headrace.datasets.sources.arrays import ImageArray
     from headrace.datasets.sources.blobs import EncodedImages
     from headrace.datasets.sources.image_files import ImageFiles
@@ -54,6 +55,7 @@ __all__ = [
     "Mixture",
     "MixturePart",
     "Parquet",
+    "PixelCache",
     "SharedList",
     "TarShards",
     "TarStream",
@@ -84,6 +86,7 @@ _HOMES = {
     "ImageFolder": "sources.image_folder",
     "LitData": "tables.litdata",
     "Parquet": "tables.parquet",
+    "PixelCache": "pixel_cache.pixel_cache",
     "SharedList": "columns.shared_list",
     "TarShards": "tar_shards.tar_dataset",
     "TarStream": "tar_stream.stream_dataset",

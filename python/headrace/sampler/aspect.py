@@ -23,7 +23,7 @@ Int32s = npt.NDArray[np.int32]
 class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
     """Yields batches of images that share an output size: the size whose aspect ratio is nearest to the image's.
 
-    An epoch holds every sample once. All batches have `batch_size` samples, except the last one of each size. The
+    An epoch holds every sample once. All batches of a size have equally many samples, except the last one. The
     composition and the order of the batches follow from (seed, epoch). Use it with a dataset whose transform is a
     ``headrace.transforms.ByAspectRatio`` of the same sizes. In a distributed job, ``DataLoader(rank=, world_size=)``
     splits the batches among the ranks.
@@ -31,13 +31,14 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
     Args:
         dataset: a headrace dataset, or one that headrace recognises. Its image headers are read, unless `image_sizes`
             is given.
-        batch_size: number of samples in a batch.
+        batch_size: number of samples in a batch; with `max_pixels` the largest. None: as `max_pixels` says.
         sizes: (height, width) of each output size in pixels. None: those of the dataset's ``ByAspectRatio`` transform.
         shuffle: whether to shuffle samples and batches. False: the dataset's order, one size after the other.
         seed: seed of the shuffle; any integer.
         drop_last: whether to drop the incomplete batch of each size.
         image_sizes: (height, width) of every image, integers (n, 2), if they are known. Reading the headers of a
             hundred thousand files takes some seconds, and more from a cold disk: save the attribute of the same name.
+        max_pixels: most pixels of a batch: those of larger sizes have fewer samples, and at least one. None: no limit.
 
     Attributes:
         image_sizes: (height, width) of every image, int32 (n, 2); (0, 0) for a file that cannot be read.
@@ -52,14 +53,18 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
     def __init__(
         self,
         dataset: object,
-        batch_size: int,
+        batch_size: int | None = None,
         sizes: Sequence[tuple[int, int]] | None = None,
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
         image_sizes: npt.ArrayLike | None = None,
+        max_pixels: int | None = None,
     ) -> None:
-        self.batch_size: int = whole_number("batch_size", batch_size, smallest=1)
+        if batch_size is None and max_pixels is None:
+            raise ValueError("give batch_size, max_pixels, or both: one of them must end a batch")
+        self.batch_size: int | None = None if batch_size is None else whole_number("batch_size", batch_size, smallest=1)
+        self.max_pixels: int | None = None if max_pixels is None else whole_number("max_pixels", max_pixels, smallest=1)
         self.sizes: list[tuple[int, int]] = _output_sizes(dataset, sizes)
         self.shuffle = shuffle
         self.seed: int = whole_number("seed", seed)
@@ -69,20 +74,25 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
         )
         size_of = nearest_of(self.sizes, self.image_sizes)
         self._members = [np.flatnonzero(size_of == number) for number in range(len(self.sizes))]
+        self._counts = [self._room(height * width) for height, width in self.sizes]
+
+    def _room(self, pixels: int) -> int:
+        """Returns the number of samples in a full batch of images of this number of pixels."""
+        room = max(1, (self.max_pixels or 2**62) // pixels)
+        return room if self.batch_size is None else min(room, self.batch_size)
 
     def __len__(self) -> int:
-        whole = [len(members) // self.batch_size for members in self._members]
-        rest = [len(members) % self.batch_size > 0 and not self.drop_last for members in self._members]
-        return sum(whole) + sum(rest)
+        parts = [divmod(len(members), count) for members, count in zip(self._members, self._counts, strict=True)]
+        return sum(whole + (rest > 0 and not self.drop_last) for whole, rest in parts)
 
     def __iter__(self) -> Iterator[list[int]]:
         generator = torch.Generator("cpu").manual_seed(epoch_seed(self.seed, self.epoch))
         batches = []
-        for members in self._members:
+        for members, count in zip(self._members, self._counts, strict=True):
             if self.shuffle:
                 members = members[torch.randperm(len(members), generator=generator, device="cpu").numpy()]
-            end = len(members) // self.batch_size * self.batch_size if self.drop_last else len(members)
-            batches += [members[at : at + self.batch_size] for at in range(0, end, self.batch_size)]
+            end = len(members) // count * count if self.drop_last else len(members)
+            batches += [members[at : at + count] for at in range(0, end, count)]
         order = (
             torch.randperm(len(batches), generator=generator, device="cpu").tolist()
             if self.shuffle

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from torch.utils.data import Sampler
 
 from headrace._base.checks import whole_number
-from headrace._base.types import State
-from headrace._recipe.draws.draws import Int64Array, epoch_words
-from headrace._recipe.draws.seeded_sampler import Seeded
+from headrace._recipe.draws.draws import Int64Array
 from headrace.sampler.bins import best_fit, first_fit
 from headrace.sampler.lengths import checked_lengths
+from headrace.sampler.windows import WindowedBatches
 
-_SAMPLES, _BINS = 1, 2  # stream numbers for epoch_words
 _NO_LIMIT = 2**62
 _METHODS: dict[str, Callable[[Int64Array, int, int], list[list[int]]]] = {
     "best_fit": best_fit,
@@ -25,7 +21,7 @@ _METHODS: dict[str, Callable[[Int64Array, int, int], list[list[int]]]] = {
 }
 
 
-class PackingBatchSampler(Seeded, Sampler[list[int]]):
+class PackingBatchSampler(WindowedBatches):
     """Yields every sample once per epoch, in batches ("bins") whose lengths add up to `max_tokens` at most.
 
     For models that take the samples of a batch one after another in one sequence, and keep them apart by
@@ -86,23 +82,7 @@ class PackingBatchSampler(Seeded, Sampler[list[int]]):
         if method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(_METHODS)}, not {method!r}")
         self.method: str = method
-        self.window: int = whole_number("window", window, smallest=1)
-        self.shuffle: bool = bool(shuffle)
-        self.seed: int = whole_number("seed", seed)
-        self.drop_last: bool = bool(drop_last)
-        self.epoch = 0
-        self._packed: tuple[int, list[Int64Array]] | None = None  # (epoch, its bins), the newest
-
-    def __len__(self) -> int:
-        """Number of bins in the current epoch; it differs between epochs."""
-        return len(self._bins())
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return self.iter_from(0)
-
-    def iter_from(self, first: int) -> Iterator[list[int]]:
-        """Yields the bins of the current epoch from number `first` on."""
-        return map(np.ndarray.tolist, itertools.islice(self._bins(), first, None))
+        super().__init__(len(self.lengths), window, shuffle=shuffle, seed=seed, drop_last=drop_last)
 
     def unused_share(self) -> float:
         """Returns the share of the budget that the bins of the current epoch leave empty: what fixed-size bins would
@@ -111,28 +91,8 @@ class PackingBatchSampler(Seeded, Sampler[list[int]]):
         used = sum(int(np.maximum(self.lengths[one], 1).sum()) for one in bins)
         return 1 - used / (len(bins) * self.max_tokens) if bins else 0.0
 
-    def __getstate__(self) -> State:
-        return {**self.__dict__, "_packed": None}
-
-    def _bins(self) -> list[Int64Array]:
-        """Returns the bins of the current epoch: int64 (n,) each, longest sample first."""
-        if self._packed is None or self._packed[0] != self.epoch:
-            self._packed = self.epoch, self._pack()
-        return self._packed[1]
-
-    def _pack(self) -> list[Int64Array]:
-        order = self._make_order(_SAMPLES, len(self.lengths))
-        bins: list[Int64Array] = []
-        rest: Int64Array = np.empty(0, np.int64)
-        for begin in range(0, len(order), self.window):
-            made, rest = self._pack_window(np.concatenate([rest, order[begin : begin + self.window]]))
-            bins += made
-        if len(rest) and not self.drop_last:
-            bins.append(rest)
-        return [bins[number] for number in self._make_order(_BINS, len(bins))]
-
-    def _pack_window(self, samples: Int64Array) -> tuple[list[Int64Array], Int64Array]:
-        """Returns the bins of a window, without the emptiest, and the samples of that one."""
+    def _pack_window(self, samples: Int64Array, turn: float) -> tuple[list[Int64Array], Int64Array]:
+        """Returns the bins of a window, longest sample first, without the emptiest, and the samples of that one."""
         samples = samples[np.argsort(-self.lengths[samples], kind="stable")]
         tokens = np.maximum(self.lengths[samples], 1)
         packed = _METHODS[self.method](tokens, self.max_tokens, self.max_samples or _NO_LIMIT)
@@ -140,8 +100,3 @@ class PackingBatchSampler(Seeded, Sampler[list[int]]):
         emptiest = len(filled) - 1 - int(np.argmin(filled[::-1]))  # the last of several
         rest = samples[packed.pop(emptiest)]
         return [samples[one] for one in packed], rest
-
-    def _make_order(self, stream: int, count: int) -> Int64Array:
-        if not self.shuffle:
-            return np.arange(count)
-        return np.argsort(epoch_words(self.seed, self.epoch, stream, count), kind="stable")

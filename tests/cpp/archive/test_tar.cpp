@@ -1,7 +1,10 @@
 // Tar archives in memory: what is read, what is refused, and every truncation of one archive.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "archive/tar_text.h"
@@ -127,6 +130,28 @@ TEST_CASE("names are split as by WebDataset's pattern") {
   CHECK(both("a.b/.hidden") == "|");
   CHECK(both("/.x") == "/|x");
   CHECK(both("a.") == "a|");
+}
+
+TEST_CASE("macOS's metadata are of no sample") {
+  const std::array<uint8_t, 24> apple_double = {0x00, 0x05, 0x16, 0x07};
+  const auto passed = [](std::string_view name, std::span<const uint8_t> head) {
+    TarMember member;
+    member.name = name;
+    member.head = head;
+    CHECK((is_of_macos(member) ? checked_name(member).key.empty() : true));
+    return is_of_macos(member);
+  };
+  CHECK(passed("a/._b.jpg", apple_double));
+  CHECK(passed("._b.jpg", apple_double));
+  CHECK_FALSE(passed("a/._b.jpg", std::span(apple_double).first(3)));
+  CHECK_FALSE(passed("a/._b.jpg", std::array<uint8_t, 24>{0xFF, 0xD8}));
+  CHECK_FALSE(passed("a/b.jpg", apple_double));
+  CHECK(passed("__MACOSX/a/b.jpg", {}));
+  CHECK(passed("./__MACOSX/b.jpg", {}));
+  CHECK_FALSE(passed("a__MACOSX/b.jpg", {}));
+  CHECK_FALSE(passed("a/__MACOSX.jpg", {}));
+  CHECK(passed("a/.DS_Store", {}));
+  CHECK_FALSE(passed("a/b.DS_Store", {}));
 }
 
 TEST_CASE("a name in a message has no control characters, and an end") {

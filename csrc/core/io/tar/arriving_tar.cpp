@@ -59,6 +59,7 @@ ArrivingTar::Step ArrivingTar::next(ArrivedMember& member) {
       }
       const auto [key, raw] = checked_name(found);
       if (key.empty()) {
+        if (is_of_macos(found)) ++passed_;
         walk_ = after;
         continue;
       }

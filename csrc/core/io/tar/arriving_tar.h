@@ -45,6 +45,8 @@ class ArrivingTar {
   uint64_t position() const { return walk_.position(); }
   /// After kEnd: see TarWalk::has_end.
   bool has_end() const { return walk_.has_end(); }
+  /// The number of members so far that are macOS's metadata.
+  uint64_t passed() const { return passed_; }
 
  private:
   /// The bytes that have arrived and are still needed.
@@ -66,6 +68,7 @@ class ArrivingTar {
   TarWalk walk_;
   const std::unordered_set<std::string> wanted_;
   std::string key_;  // of the current sample
+  uint64_t passed_ = 0;
   std::vector<uint8_t> joined_;
   std::unordered_set<std::string> extensions_;
 };

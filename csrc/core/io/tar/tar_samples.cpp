@@ -1,6 +1,8 @@
 // Groups members into samples in one walk.
 #include "core/io/tar/tar_samples.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <unordered_map>
 
@@ -22,6 +24,14 @@ bool climbs(std::string_view name) {
     const size_t slash = name.find('/');
     if (name.substr(0, slash) == "..") return true;
     if (slash == std::string_view::npos) break;
+    name.remove_prefix(slash + 1);
+  }
+  return false;
+}
+
+bool has_folder(std::string_view name, std::string_view folder) {
+  for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
+    if (name.substr(0, slash) == folder) return true;
     name.remove_prefix(slash + 1);
   }
   return false;
@@ -68,7 +78,16 @@ int64_t number_in(const TarMember& member) {
 
 TarName checked_name(const TarMember& member) {
   if (climbs(member.name)) refuse(member, "has '..' in its name; write the archive with plain names");
-  return is_note(member.name) ? TarName() : split_tar_name(member.name);
+  return is_note(member.name) || is_of_macos(member) ? TarName() : split_tar_name(member.name);
+}
+
+bool is_of_macos(const TarMember& member) {
+  constexpr std::array<uint8_t, 4> kAppleDouble = {0x00, 0x05, 0x16, 0x07};
+  const size_t slash = member.name.rfind('/');
+  const std::string_view base = member.name.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  if (base == ".DS_Store" || has_folder(member.name, "__MACOSX")) return true;
+  return base.starts_with("._") && member.head.size() >= kAppleDouble.size() &&
+         std::equal(kAppleDouble.begin(), kAppleDouble.end(), member.head.begin());
 }
 
 void refuse_repeated(const TarMember& member, std::string_view extension, std::string_view key) {
@@ -84,7 +103,10 @@ TarSamples tar_samples(const ByteSource& source) {
   TarWalk walk(source);
   for (TarMember member; walk.next(member);) {
     const auto [key, raw] = checked_name(member);
-    if (key.empty()) continue;
+    if (key.empty()) {
+      if (is_of_macos(member)) ++made.passed;
+      continue;
+    }
     if (made.key_offsets.empty() || key != current) {
       current = key;
       made.key_offsets.push_back(made.keys.size());

@@ -20,6 +20,10 @@ TarName split_tar_name(std::string_view name);
 /// The name of a member, split; its key is empty if the member belongs to no sample. Throws ArchiveError for a name
 /// that leaves the archive's folder.
 TarName checked_name(const TarMember& member);
+/// Whether the member is metadata that macOS writes beside files: an AppleDouble file (`._name`, with its magic
+/// number), anything in a folder `__MACOSX`, or `.DS_Store`. By WebDataset's pattern those in folders would be samples
+/// of their own, between the members of others.
+bool is_of_macos(const TarMember& member);
 /// An extension in its compared form: ASCII letters in lower case.
 std::string lower_case(std::string_view extension);
 /// Throws ArchiveError: the member has an extension that its sample has already.
@@ -36,6 +40,7 @@ struct TarSamples {
   std::vector<uint64_t> key_offsets;
   std::vector<std::string> extensions;  // ASCII letters in lower case
   bool has_end = false;                 // see TarWalk::has_end
+  uint64_t passed = 0;                  // number of members that are macOS's metadata
 };
 
 /// The integer that a member's bytes spell: the common subset of what Python's int() of bytes accepts.

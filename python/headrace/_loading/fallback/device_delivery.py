@@ -10,6 +10,7 @@ from torch.utils.data import default_collate, default_convert
 
 from headrace._loading.fallback.deferred_workers import CountedBatch
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
+from headrace._loading.fallback.tolerance.attempts import ToleratedBatch
 from headrace._loading.fallback.worker_wrappers import Carried, Task
 from headrace._loading.records.record_batch import RecordedBatch
 from headrace._loading.records.record_collation import RecordCollation
@@ -60,6 +61,13 @@ def recorded_in(data: object) -> object:
     return data.batch if isinstance(data, CountedBatch) else data
 
 
+def _delivered(device_batches: DeviceBatches, batch: Any) -> Any:
+    """Returns a finished batch on its device, in what carries it."""
+    if isinstance(batch, (Carried, ToleratedBatch)):
+        return replace(batch, batch=_delivered(device_batches, batch.batch))
+    return device_batches.deliver(batch)
+
+
 def deliver(device_batches: DeviceBatches | None, data: Any) -> Any:
     """Returns the batch that was received, on its device.
 
@@ -71,9 +79,7 @@ def deliver(device_batches: DeviceBatches | None, data: Any) -> Any:
     batch = data.batch if isinstance(data, RecordedBatch) else data
     try:
         device_batches.finish(data)
-        if isinstance(batch, Carried):
-            return replace(batch, batch=device_batches.deliver(batch.batch))
-        return device_batches.deliver(batch)
+        return _delivered(device_batches, batch)
     except BaseException:
         device_batches.drop(data)
         raise

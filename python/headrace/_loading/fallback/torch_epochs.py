@@ -33,7 +33,8 @@ from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.opened_images import FirstImages
-from headrace._loading.fallback.tolerated_samples import EpochFaults, tolerating
+from headrace._loading.fallback.tolerance.attempts import EpochFaults
+from headrace._loading.fallback.tolerance.tolerating import tolerating
 from headrace._loading.fallback.worker_states import have_states
 from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers

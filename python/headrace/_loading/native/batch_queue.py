@@ -15,6 +15,7 @@ import torch
 from headrace._base.native import span
 from headrace._base.safe_exceptions import is_instance, set_traceback
 from headrace._engine.engine import Engine
+from headrace._loading.autotune.budget import size_of_batch
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.delivery_tracker import Delivery, settle
 from headrace._loading.epoch.order import OrderedBatch
@@ -63,6 +64,10 @@ class BatchQueue:
         submitted: called with the results, yet to be awaited, of each batch that is submitted.
         holds: tells whether the dataset has the samples of a batch as when the epoch began; None: it is not asked.
         most: number of batches in the queue up to which those that a later one has overtaken do not count as ahead.
+
+    Attributes:
+        most_bytes: of the batches ahead, each taken for as large as the largest that `note_size` was given; before
+            the first, none is begun ahead. None: no limit.
     """
 
     def __init__(
@@ -78,6 +83,8 @@ class BatchQueue:
         most: int = 0,
     ) -> None:
         self._holds, self._most = holds, most
+        self.most_bytes: int | None = None
+        self._largest = 0
         self._table, self._engine, self._progress, self.ahead = table, engine, progress, ahead
         self._submitted = submitted
         # Most batches that `fill` begins beyond the one that is due; None: `ahead`. The sampler of a stream waits for
@@ -114,7 +121,7 @@ class BatchQueue:
         self._batches = tuple([one for one in self._batches if not one.delivery.settled])
         self._read()
         with span("submit"):
-            ahead = self.ahead if self._reach is None else min(self._reach, self.ahead)
+            ahead = self.ahead_now
             while self._order.ready and self._has_room(ahead):
                 begun = self._next_begun()
                 if begun is None:
@@ -123,6 +130,19 @@ class BatchQueue:
                     self._read()
                 else:
                     self._try_to_submit(begun)
+
+    @property
+    def ahead_now(self) -> int:
+        """Number of batches that may be begun beyond the one that is due."""
+        ahead = self.ahead if self._reach is None else min(self._reach, self.ahead)
+        if self.most_bytes is None:
+            return ahead
+        return min(ahead, self.most_bytes // self._largest) if self._largest else 0
+
+    def note_size(self, batch: object) -> None:
+        """Called with each batch that is handed out, or with the tensors that it was made of."""
+        if self.most_bytes is not None:
+            self._largest = max(self._largest, size_of_batch(batch), 1)
 
     def _has_room(self, ahead: int) -> bool:
         waiting = self.waiting

@@ -104,6 +104,7 @@ class NativeIterator(Ending):
         self._queue = BatchQueue(
             table, engine, order, draws, progress, settings.depth, self._collating.expect, holds, most
         )
+        self._queue.most_bytes = settings.prefetch_bytes
         # Without `owns_engine` the loader cancels the queue's batches when it begins another epoch.
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
         sample_errors.warn_of_dropped()
@@ -162,6 +163,7 @@ class NativeIterator(Ending):
                 batch, count = self._make_batch_as_torch(begun), len(begun.ordered.indices)
                 break
             batch, count = self._deliver(begun, results), len(results.indices)
+            self._queue.note_size(batch if self._collation is None else [results.images, batch])
             begun.forget()
         if self._out is not None:
             with span("out_transform"), Spending(self._pace, "out_transform"):

@@ -22,7 +22,8 @@ OutTransform = Callable[[Any], Any]
 @dataclass(init=False, repr=False, eq=False)
 class OwnArguments:
     """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, bytes for
-    `entry_points` are an object, a folder for `video_index` is a Cache, and `helpers` are addresses."""
+    `entry_points` are an object, a text for `prefetch_bytes` is a number, a folder for `video_index` is a Cache, and
+    `helpers` are addresses."""
 
     seed: int | None
     device: torch.device | str | None
@@ -40,6 +41,7 @@ class OwnArguments:
     entry_points: EntryPoints | Literal["auto"] | None
     video_index: VideoIndex
     helpers: Helpers
+    prefetch_bytes: int | None
 
 
 class OwnAttributes(OwnArguments):
@@ -64,9 +66,14 @@ class OwnAttributes(OwnArguments):
     def _defers(self) -> bool:
         """Whether an epoch that torch delivers opens images deferred.
 
-        Not if a function of a library was replaced, which may be one that native pixels do not call.
+        Not if a function of a library was replaced, which may be one that native pixels do not call, and not those of a
+        stream whose failed samples are passed over.
         """
-        return self.deferred_images and not getattr(vars(self).get("_route"), "replaced", False)
+        return (
+            self.deferred_images
+            and not self._own.tolerates_stream
+            and not getattr(vars(self).get("_route"), "replaced", False)
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _SET_ONCE and name in vars(self):

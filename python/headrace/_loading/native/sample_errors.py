@@ -108,7 +108,7 @@ class FaultLog:
         self.raises, self.skips = on_error == "raise", on_error == "skip"
         self._max_errors = max_errors
         self._progress = progress
-        self._indices: set[int] = set()
+        self._noted: set[tuple[int, str]] = set()  # samples: of streams and by keys, several have one index
         self._reported = False
 
     def add(self, errors: Sequence[SampleError]) -> None:
@@ -121,8 +121,8 @@ class FaultLog:
         if self.owner is not None and not self._reported and self not in _unsaid:
             _unsaid.append(self)
         for error in errors:
-            if error.index not in self._indices:
-                self._indices.add(error.index)
+            if (which := (error.index, error.location)) not in self._noted:
+                self._noted.add(which)
                 _forget_locals(error)
                 noted.append(error)
         if self._max_errors is not None and len(noted) > self._max_errors:

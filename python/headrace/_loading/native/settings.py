@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler
 
+from headrace._base.checks import checked_size
 from headrace._base.ranks import World
 from headrace._base.types import Function
 from headrace._engine import destination as destinations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _OF_DEVICES = ("device", "decoder", "deterministic")
 _OF_IMAGES = (*_OF_DEVICES, "dtype", "memory_format", "entry_points", "video_index", "helpers")
 READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
-_NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
+_NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity", "prefetch_bytes")
 
 
 @dataclass(kw_only=True)
@@ -43,6 +44,7 @@ class OwnSettings(OwnArguments):
         indexes: what `video_index` names, which lives as long as a loader that uses it.
         native_arguments: names of the arguments that need the native path and are not at their defaults.
         is_stream: whether the dataset is iterable.
+        intolerant: why, if torch delivers, no failed sample of it can be passed over; "": some can.
     """
 
     destination: Destination
@@ -52,6 +54,7 @@ class OwnSettings(OwnArguments):
     indexes: SharedIndexes | None
     native_arguments: tuple[str, ...]
     is_stream: bool
+    intolerant: str
 
     @classmethod
     def from_arguments(
@@ -74,6 +77,8 @@ class OwnSettings(OwnArguments):
         Raises:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
+        if own["prefetch_bytes"] is not None:
+            own["prefetch_bytes"] = checked_size(own["prefetch_bytes"], "prefetch_bytes")
         own = {**own, "dtype": torch_value(own["dtype"]), "memory_format": torch_value(own["memory_format"])}
         arguments.check_own_arguments(own)
         native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))
@@ -101,7 +106,14 @@ class OwnSettings(OwnArguments):
             reads_whole=not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset)),
             native_arguments=native_arguments,
             is_stream=isinstance(dataset, IterableDataset),
+            intolerant=_why_intolerant(dataset, own["on_error"]),
         )
+
+    @property
+    def tolerates_stream(self) -> bool:
+        """Whether failed samples of a stream are to be passed over. If torch delivers, its images are then not
+        deferred: an error that comes after the generators have moved on could not be that of the libraries."""
+        return self.is_stream and self.on_error != "raise"
 
     @property
     def layout(self) -> Layout:
@@ -118,15 +130,17 @@ class OwnSettings(OwnArguments):
     def refuse_native_only(self, reason: str, *, defers: bool) -> None:
         """Raises TypeError if an argument that needs the native path is not at its default. `entry_points`,
         `video_index`, helpers and a device need it only without deferred images, and None never; `on_error` only for
-        streams, whose generators end with an error, and with a device.
+        streams that end with their first error.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
             defers: whether images are opened deferred.
         """
-        allowed = (*_OF_DEVICES, "helpers") if defers else ()
-        if not self.is_stream and self.destination.way == "memory":
-            allowed = (*allowed, "on_error")
+        allowed = (*_OF_DEVICES, "helpers", "on_error") if defers else ("on_error",)
+        if self.tolerates_stream:
+            if self.intolerant:
+                self._refuse(("on_error",), f"cannot pass over samples of this stream: {self.intolerant}")
+            self.refuse_replacing(varies=False, streams=True)
         for name in ("entry_points", "video_index"):
             if self.deferred_images or getattr(self, name) is None:
                 allowed = (*allowed, name)
@@ -173,6 +187,14 @@ class OwnSettings(OwnArguments):
         for name in names:
             if name in self.native_arguments:
                 raise TypeError(f"{name}={getattr(self, name)!r} {why}")
+
+
+def _why_intolerant(dataset: object, on_error: object) -> str:
+    if on_error == "raise" or not isinstance(dataset, IterableDataset):
+        return ""
+    from headrace._loading.fallback.tolerance.tolerated_streams import why_intolerant
+
+    return why_intolerant(dataset)
 
 
 def _is_default(name: str, value: object, default: object) -> bool:

@@ -52,6 +52,9 @@ def find_makers(
         tolerates: whether samples that fail are left out or replaced, for which their values are made one by one.
     """
     if destination.way != "memory":
+        if tolerates:
+            why = "on_error has the values of each sample made in the workers"
+            return Makers(0, why, why)
         return Makers(min(workers, usable_cores()), why_no_helpers="batches are made on a device")
     if not workers:
         why = "num_workers=0 makes each batch in the caller's thread"

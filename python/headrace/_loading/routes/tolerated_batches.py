@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from headrace._loading.fallback.tolerated_samples import EpochFaults, ToleratedBatch
+from headrace._loading.fallback.tolerance.attempts import EpochFaults, ToleratedBatch
 from headrace._loading.native.sample_errors import FaultLog
 
 

@@ -42,7 +42,8 @@ class TorchRoute(Route):
         from headrace._loading.epoch.torch_loader import missing_hook
 
         own.destination.require_decoder()
-        own.refuse_native_only(self.reason, defers=own.deferred_images and missing_hook() is None)
+        defers = own.deferred_images and missing_hook() is None and not own.tolerates_stream
+        own.refuse_native_only(self.reason, defers=defers)
 
     def needed_for(self, what: str) -> NoReturn:
         raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")

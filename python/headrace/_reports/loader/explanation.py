@@ -304,7 +304,9 @@ def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Pa
     lines = [_explain_field(name, where, makers, destination) for name, where in deferred.fields.items()]
     if destination.way != "memory":
         how = "images that nothing in a worker has looked at are made there from records; all else is copied there"
-        if not lines and collates:
+        if makers.why:
+            how = f"all is made where the dataset runs, because {makers.why}, and copied there"
+        elif not lines and collates:
             how = "all is made where the dataset runs, because collate_fn is the program's, and copied there"
         lines.append(Part("device", str(destination.device), f"{how}; {destination.why}" if destination.why else how))
     elif makers.why and settings.num_workers:
@@ -329,10 +331,14 @@ def _explain_field(name: str, where: str, makers: Makers, destination: Destinati
 
 
 def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:
-    """Returns the numbers that the loader chose itself, and the cores of its threads; nothing without either."""
+    """Returns the numbers that the loader chose itself, the cores of its threads and the limit of its prefetch; nothing
+    without."""
     lines = [] if tuned is None else [Part("num_workers", "auto", str(tuned).partition(": ")[2])]
     if settings.cores:
         lines.append(Part("cpu_affinity", "native", f"threads run on cores {write_cores(settings.cores)}"))
+    if settings.prefetch_bytes is not None:
+        limit = f"at most {settings.prefetch_bytes:,} bytes and {settings.depth} batches beyond the one in use"
+        lines.append(Part("prefetch_bytes", "native", limit))
     return lines
 
 

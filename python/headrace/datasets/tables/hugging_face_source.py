@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.datasets.tables.image_column import ImageColumn
+from headrace.datasets.tables.nested_column import column_below, feature_below, split_path
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names, whole_numbers
 
 _REMEDY = "leave such rows out: dataset.filter(lambda image: image is not None, input_columns={name!r})"
+_REMEDY_BELOW = "leave such rows out with dataset.filter"
 
 
 def from_hf(
@@ -27,21 +29,24 @@ def from_hf(
 
     Samples are (image, label). The images are those of ``dataset[i][image].convert(mode)``, turned by their EXIF
     orientation as `datasets` does. They are decoded in place, in mapped Arrow files or in memory. Rows that only
-    name a file are read from there. ``select``, ``shuffle``, ``train_test_split``, ``shard`` and
+    name a file are read from there, and those that name a stored member of a zip archive of this machine
+    (``zip://member::archive.zip``) from the archive. ``select``, ``shuffle``, ``train_test_split``, ``shard`` and
     ``concatenate_datasets`` before this call cost nothing later.
 
     Args:
         dataset: a ``datasets.Dataset`` without a format or a transform of its own.
-        image: the column of images: `datasets.Image`, with or without decoding, or bytes.
+        image: the column of images: `datasets.Image`, with or without decoding, or bytes. ``"photo.image"``: the field
+            `image` of a column `photo` of structs. ``"images.0"``: the first image of each row's list; a `Fields` of
+            several such sources has several.
         label: the column of labels: their Python values, as ``dataset[i][label]``. A list of names: dicts of the
-            columns' values. None: samples are images without labels.
+            columns' values. ``"photo.label"``: as in ``dataset.flatten()``. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
         mode: as in `EncodedImages`.
 
     Raises:
         TypeError: `dataset` is not a ``datasets.Dataset``, or the column holds no images, or several a row.
-        ValueError: there is no such column or mode, a row has no image or names one on another machine, or the dataset
-            has a format, a transform, or another mode for the column.
+        ValueError: there is no such column, field or mode, a row has no image or names one on another machine or one
+            that is compressed, or the dataset has a format, a transform, or another mode for the column.
     """
     return HuggingFaceSource(dataset, image, label, transform, target_transform, mode)
 
@@ -60,11 +65,18 @@ class HuggingFaceSource(TableSource):
     ) -> None:
         _check_class(dataset)
         _check_format(dataset)
-        names = checked_names(dataset.column_names, image, label)
-        _check_feature(dataset.features[image], image, mode)
+        column, path = split_path(image, dataset.column_names) if isinstance(image, str) else (image, ())
+        labelled = dataset
+        wanted = [label] if isinstance(label, str) else list(label or ())
+        if any(isinstance(one, str) and "." in one and one not in dataset.column_names for one in wanted):
+            labelled = dataset.flatten()
+        names = checked_names(dataset.column_names, column, None)
+        names = checked_names(list(dict.fromkeys([*labelled.column_names, column])), column, label)
+        _check_feature(feature_below(dataset.features[column], image, path), image, mode)
         self.dataset: Any = dataset.with_format(None)  # a copy: a later set_transform of the original has no effect
-        self._image = image
-        super().__init__(_labels_of_dataset(self.dataset, label, names), transform, target_transform, mode)
+        self._image, self._column, self._path = image, column, path
+        labels = _labels_of_dataset(labelled.with_format(None), label, names)
+        super().__init__(labels, transform, target_transform, mode)
         self._images = self._locate()  # finds unusable rows now
 
     @property
@@ -72,8 +84,10 @@ class HuggingFaceSource(TableSource):
         return True
 
     def _locate(self) -> ImageColumn:
-        column = self.dataset.data.column(self._image)
-        return ImageColumn(self._image, column, _selected_rows(self.dataset), _REMEDY.format(name=self._image))
+        column, rows = self.dataset.data.column(self._column), _selected_rows(self.dataset)
+        column, rows = column_below(self._image, column, rows, self._path)
+        remedy = _REMEDY_BELOW if self._path else _REMEDY.format(name=self._image)
+        return ImageColumn(self._image, column, rows, remedy)
 
     def __repr__(self) -> str:
         return f"from_hf({len(self)} rows, image={self._image!r})"

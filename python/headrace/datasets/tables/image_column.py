@@ -1,4 +1,5 @@
-"""Locates the encoded images of an Arrow column: spans of its buffers, or files that it names. Nothing is copied."""
+"""Locates the encoded images of an Arrow column: spans of its buffers, or files and members of zip archives that it
+names. Nothing is copied."""
 
 from __future__ import annotations
 
@@ -13,18 +14,20 @@ from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.parts.sample_bytes import HeldBytes, SampleBytes
 from headrace.datasets.sources.packed_paths import PackedPaths
+from headrace.datasets.tables.access.zip_paths import is_member, spans_of_members
 from headrace.datasets.tables.binary_values import BinaryValues, values_of
 
 Int64s = npt.NDArray[np.int64]
 
-_FILE, _NOTHING = -1, -2  # in `ImageColumn.which`: the row names a file; it has neither bytes nor a path
+# In `ImageColumn.which`: the row names a file; it has neither bytes nor a path; it names a member of a zip archive.
+_FILE, _NOTHING, _MEMBER = -1, -2, -3
 
 
 class ImageColumn:
     """Rows of an Arrow column of images, in a given order.
 
     The images are bytes, or structs of the fields `bytes` and `path` as Hugging Face's datasets write them. Where
-    `bytes` is null, the file `path` is the image.
+    `bytes` is null, the file `path` is the image, or the stored member of an archive: ``zip://member::archive.zip``.
 
     Args:
         name: the column's name, for messages.
@@ -39,7 +42,8 @@ class ImageColumn:
 
     Raises:
         TypeError: the column holds no encoded images, or several a row.
-        ValueError: a row has neither bytes nor a path, or names a file on another machine.
+        ValueError: a row has neither bytes nor a path, or names a file on another machine, or a member that is missing
+            or compressed.
     """
 
     def __init__(self, name: str, column: Any, rows: Int64s | None, remedy: str) -> None:
@@ -54,8 +58,14 @@ class ImageColumn:
         self.begins: Int64s = begins[chosen]
         self.sizes: Int64s = sizes[chosen]
         self._check_nulls(remedy)
-        self._named = np.flatnonzero(self.which == _FILE)
-        self._paths = PackedPaths(self._paths_of(column, self._named if rows is None else rows[self._named]))
+        named = np.flatnonzero(self.which == _FILE)
+        paths = self._paths_of(column, named, rows)
+        in_zip = np.array([is_member(path) for path in paths], np.bool_)
+        self._named, self._zipped = named[~in_zip], named[in_zip]
+        self.which[self._zipped] = _MEMBER
+        self._paths = PackedPaths(path for path, zipped in zip(paths, in_zip, strict=True) if not zipped)
+        members = [path for path, zipped in zip(paths, in_zip, strict=True) if zipped]
+        self._members = spans_of_members(name, self._zipped, members)
         # For messages and identities: the names of images whose bytes are in the table are read when they are wanted.
         self._column, self._rows = column, rows
 
@@ -83,15 +93,16 @@ class ImageColumn:
             have = "have" if others else "has"
             raise ValueError(f"row {missing[0]}{others} of column {self.name!r} {have} no image (null); {remedy}")
 
-    def _paths_of(self, column: Any, rows: Int64s) -> list[str]:
+    def _paths_of(self, column: Any, named: Int64s, rows: Int64s | None) -> list[str]:
+        """Returns the paths of the rows that name a file."""
         import pyarrow as pa
 
-        if len(rows) == 0:
+        if len(named) == 0:
             return []
-        named = pa.chunked_array([_field_of_chunk(chunk, "path") for chunk in column.chunks])
-        paths: list[str] = named.take(pa.array(rows)).to_pylist()
-        for row, path in zip(rows, paths, strict=True):
-            if "://" in path:
+        held = pa.chunked_array([_field_of_chunk(chunk, "path") for chunk in column.chunks])
+        paths: list[str] = held.take(pa.array(named if rows is None else rows[named])).to_pylist()
+        for row, path in zip(named, paths, strict=True):
+            if "://" in path and not is_member(path):
                 raise ValueError(
                     f"row {row} of column {self.name!r} names {path}, which is not a file of this machine; store the "
                     "images' bytes in the table, or download them first"
@@ -99,7 +110,7 @@ class ImageColumn:
         return paths
 
     def path(self, index: int) -> str | None:
-        """Returns the file that holds the image; None: its bytes are in the table."""
+        """Returns the file that holds the image alone; None: its bytes are in the table, or in an archive."""
         if self.which[index] != _FILE:
             return None
         return self._paths[int(np.searchsorted(self._named, index))]
@@ -113,14 +124,18 @@ class ImageColumn:
         return None if held is None else str(held)
 
     def bytes(self, index: int) -> memoryview:
-        """Returns the image's bytes; for one in a file, they are read."""
+        """Returns the image's bytes; for one in a file or an archive, they are read."""
         if (path := self.path(index)) is not None:
             return memoryview(Path(path).read_bytes())
+        if self.which[index] == _MEMBER:
+            return self._members.bytes(int(np.searchsorted(self._zipped, index)))
         begin = int(self.begins[index])
         return memoryview(self.buffers[self.which[index]])[begin : begin + int(self.sizes[index])]
 
     def part(self, index: int) -> SampleBytes:
         """Returns the image's bytes, of which parts can be read."""
+        if self.which[index] == _MEMBER:
+            return self._members.part(int(np.searchsorted(self._zipped, index)))
         return HeldBytes(self.bytes(index))
 
     def table(
@@ -129,7 +144,7 @@ class ImageColumn:
         of_files: Callable[..., core.BlobTable] = core.BlobTable.of_files,
     ) -> core.BlobTable:
         """Returns the native core's table of the rows. `of_spans`, `of_files`: make it of its two kinds of rows."""
-        if len(self._named) == 0:
+        if len(self._named) == 0 and len(self._zipped) == 0:
             return of_spans(self.buffers, self.which, self.begins, self.sizes)
         held = np.flatnonzero(self.which >= 0)
         spans = of_spans(self.buffers, self.which[held], self.begins[held], self.sizes[held])
@@ -137,7 +152,9 @@ class ImageColumn:
         rows = np.empty(len(self), np.int64)
         rows[held] = np.arange(len(held))
         rows[self._named] = len(held) + np.arange(len(self._named))
-        return core.BlobTable.of_rows(core.BlobTable.of_parts([spans, files]), rows)
+        rows[self._zipped] = len(held) + len(self._named) + np.arange(len(self._zipped))
+        parts = [spans, files] if len(self._zipped) == 0 else [spans, files, self._members.table()]
+        return core.BlobTable.of_rows(core.BlobTable.of_parts(parts), rows)
 
 
 def check_type(name: str, kind: Any) -> None:
@@ -155,7 +172,8 @@ def check_type(name: str, kind: Any) -> None:
     elif types.is_nested(kind):
         raise TypeError(
             f"column {name!r} is {kind}; one image a row is needed: bytes, or a struct of bytes and path. Make a row "
-            "of each image"
+            f"of each image, or, with from_hf, name one of each row: image='{name}.0' of a list, '{name}.field' of a "
+            "struct"
         )
     raise TypeError(
         f"column {name!r} is {kind}, which holds no encoded images: these are bytes (JPEG, PNG, ...), or structs with "

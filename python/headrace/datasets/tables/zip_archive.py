@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
-import numpy.typing as npt
 
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
@@ -19,12 +18,11 @@ from headrace._storage.remote.remote_files import Access
 from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.datasets.tables.access.remote_reads import RangeFile
 from headrace.datasets.tables.access.zip_members import far_members
+from headrace.datasets.tables.access.zip_paths import check_stored, places_of_members
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.table_source import TableSource
 
-_HEADER = 30  # bytes of a member's own header before its name
 _AHEAD = 1 << 16  # bytes of an archive's directory that are read at a time, at least
-_ENCRYPTED = 1
 _OF_MACOS = "__MACOSX"  # a folder of metadata, whose files end like the images they belong to
 
 
@@ -81,7 +79,7 @@ class Zip(TableSource):
         if far is not None:
             self._images = far_members(far, [member for _, member in members])
             return
-        self._begins, self._sizes = _places_of_members(self.path, [member for _, member in members])
+        self._begins, self._sizes = places_of_members(self.path, [member for _, member in members])
         self._images = self._locate()
 
     def _locate(self) -> FileSpans:
@@ -128,31 +126,3 @@ def _list_images(
     if empty := sorted(classes - {folder for folder, _ in found}):
         raise ValueError(f"{path} has no image for the classes {', '.join(empty)}")
     return sorted(classes), found
-
-
-def check_stored(path: str, members: list[ZipInfo]) -> None:
-    """Raises ValueError unless each member is a range of bytes of the archive."""
-    for member in members:
-        if member.flag_bits & _ENCRYPTED:
-            raise ValueError(f"{member.filename} in {path} is encrypted, which is not read")
-        if member.compress_type != ZIP_STORED or member.compress_size != member.file_size:
-            raise ValueError(
-                f"{member.filename} in {path} is compressed, so it is no range of bytes; pack the images without "
-                "compression (zip -0 -r), or unpack them"
-            )
-
-
-def _places_of_members(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Returns where the members' bytes begin, and their numbers: int64 (n,)."""
-    headers = np.array([member.header_offset for member in members], np.int64)
-    if (headers < 0).any():
-        raise ValueError(f"{path} is damaged: a member is not within it")
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a string
-        parts = [os.pread(file.fileno(), _HEADER, at) for at in headers.tolist()]
-    if any(len(part) < _HEADER for part in parts):
-        raise ValueError(f"{path} is damaged: a member is not within it")
-    own = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, _HEADER)
-    if (own[:, :4] != np.frombuffer(b"PK\x03\x04", np.uint8)).any():
-        raise ValueError(f"{path} is damaged: a member does not begin where its directory says")
-    variable = own[:, 26:30].copy().view("<u2").astype(np.int64).sum(axis=1)  # the lengths of the name and the rest
-    return headers + _HEADER + variable, np.array([member.file_size for member in members], np.int64)

@@ -15,7 +15,7 @@ from headrace._storage.remote.clients.responses import Stamp
 from headrace.datasets.tar_shards.tar_index import TarIndex, is_consistent
 
 NAME = "headrace.index.npz"  # of the file that is looked for beside the first shard
-_VERSION = 1
+_VERSION = 2  # 1: of shards whose metadata of macOS were members
 _OF_MEMBERS = {"extension": "u4", "offset": "u8", "length": "u8", "number": "i8"}
 _OF_SHARDS = {"sizes": "i8", "members": "i8", "samples": "i8", "key_bytes": "i8", "kinds": "i8", "has_end": "?"}
 

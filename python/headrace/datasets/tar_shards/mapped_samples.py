@@ -23,7 +23,7 @@ from headrace.datasets.tar_shards.tar_header import is_header_of
 
 Uint64s = npt.NDArray[np.uint64]
 
-_VERSION = 1
+_VERSION = 2  # 1: macOS's metadata were members
 _AT_ONCE = 1 << 16  # samples whose ranges are checked at a time
 _FEWEST = 1_000_000  # samples: fewer are joined in less than a second
 _LONGEST = 512  # bytes of a usual key

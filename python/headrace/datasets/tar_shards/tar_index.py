@@ -21,7 +21,7 @@ from headrace.datasets.tar_shards.external_index import foreign_index
 from headrace.datasets.tar_shards.npz_reader import stored_arrays
 from headrace.datasets.tar_shards.tar_header import is_header_of
 
-_VERSION = 1
+_VERSION = 2  # 1: macOS's metadata were members
 _TRIED = 4  # members of a sidecar whose headers are compared with the shard
 
 
@@ -83,11 +83,14 @@ def read_index(path: str, name: str) -> TarIndex:
         made = core.tar_samples(os.fsencode(path))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+    passed = made.pop("passed")
+    assert isinstance(passed, int)
+    loggers.note_passed_members(name, passed)
     return index_from(made)
 
 
 def index_from(made: dict[str, Any]) -> TarIndex:
-    """Returns the index of the fields that ``core.tar_samples`` makes."""
+    """Returns the index of the fields that ``core.tar_samples`` makes, without `passed`."""
     return TarIndex(
         **{
             **made,

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headrace._base import loggers
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import UNKNOWN_SIZE
 from headrace.datasets.tar_stream.sample_number import MOST_BYTES, StreamPosition
@@ -70,6 +71,7 @@ class ShardSamples:
         self._key, self._begin = b"", begin
         self._members: dict[str, tuple[int, core.SharedBytes]] = {}
         self.ended: bool = False
+        self._passed = 0  # members of an archive of unknown size that are macOS's metadata
 
     @property
     def has_end(self) -> bool:
@@ -92,6 +94,7 @@ class ShardSamples:
     def _set_size(self, size: int) -> None:
         """Walks on as in an archive of this size."""
         position, self._size = self._tar.position, size
+        self._passed = self._tar.passed
         rest = b"".join(bytes(data) for _, data in self._late)
         self._tar = core.ArrivingTar(size, position, self._names)
         self._tar.append(rest[len(rest) - (self._arrived - position) :])
@@ -115,6 +118,7 @@ class ShardSamples:
                 return None
             if not member:
                 self.ended = True
+                loggers.note_passed_members(self._shown, self._passed + self._tar.passed)
                 made = self._make_sample(self._tar.position)
             else:
                 key, extension, begin, offset, data = member

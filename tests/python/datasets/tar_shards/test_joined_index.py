@@ -58,7 +58,7 @@ def test_the_same_comes_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": np.array(2)},
+        {"version": np.array(1)},
         {"members": np.array([3, 0, 2])},
         {"members": np.array([2, 1, 3])},
         {"samples": np.array([2, 1, 1])},

@@ -18,6 +18,7 @@ from headrace.sampler import (
     DistributedSampler,
     LengthBucketBatchSampler,
     PermutationSampler,
+    PixelBudgetBatchSampler,
     RepeatedAugment,
     ShardedSampler,
 )
@@ -36,6 +37,7 @@ INDICES: dict[str, Callable[[], Any]] = {
 BATCHES: dict[str, Callable[[], Any]] = {
     "lengths": lambda: LengthBucketBatchSampler(LENGTHS, 4, seed=4),
     "tokens": lambda: LengthBucketBatchSampler(LENGTHS, max_tokens=40, seed=4),
+    "pixels": lambda: PixelBudgetBatchSampler(DATA, 70, seed=4),
     "aspect": lambda: AspectRatioBatchSampler(DATA, 4, [(4, 4)], seed=4),
     "sharded batches": lambda: ShardedSampler(LengthBucketBatchSampler(LENGTHS, 4, seed=4), 2, 1),
 }

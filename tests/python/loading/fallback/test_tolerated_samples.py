@@ -6,7 +6,7 @@ import copy
 import io
 import random
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 import torch
 from PIL import Image, UnidentifiedImageError
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch.utils.data import Dataset, IterableDataset, Subset, default_collate, get_worker_info
+from torch.utils.data import Dataset, Subset, default_collate, get_worker_info
 
 import headrace
 from headrace import SampleError
@@ -229,14 +229,23 @@ def test_errors_of_a_collate_fn_are_raised() -> None:
         list(loader)
 
 
-class Stream(IterableDataset[Any]):
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(3))
+class ByKey(Dataset[Any]):
+    """Samples with names in place of numbers."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, key: str) -> Any:
+        if key in "bc":
+            raise KeyError(key)
+        return key
 
 
-def test_streams_are_refused_with_the_reason() -> None:
-    with pytest.raises(TypeError, match="on_error='skip' needs headrace's native path"):
-        headrace.DataLoader(Stream(), 2, on_error="skip")
+def test_samples_with_names_are_counted_one_by_one() -> None:
+    loader = headrace.DataLoader(ByKey(), batch_sampler=[["a", "b"], ["c", "d"]], on_error="skip", max_errors=2)
+    with pytest.warns(UserWarning, match="2 samples could not be made"):
+        assert list(loader) == [["a"], ["d"]]
+    assert [error.location for error in loader.errors] == ["ByKey, 'b'", "ByKey, 'c'"]
 
 
 def test_nothing_changes_without_errors(files: list[Path]) -> None:

@@ -28,6 +28,7 @@ OWN: dict[str, Any] = {
     "distributed": True,
     "out_transform": print,
     "cpu_affinity": [0],
+    "prefetch_bytes": 10**6,
 }
 
 
