@@ -18,7 +18,7 @@ from headrace.datasets.pixel_cache.sample_format import NotKept, decoded_sample,
 from headrace.datasets.pixel_cache.shared_store import SharedStore
 
 _LONGEST = 100  # characters of a name
-_named: weakref.WeakValueDictionary[str, SharedStore] = weakref.WeakValueDictionary()  # a process opens each once
+_named: dict[str, weakref.ref[SharedStore]] = {}  # a process opens each once; without callbacks, as elsewhere
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,13 @@ class PixelCache(Dataset[Any]):
         self.name: str | None = name
         limit, kind = checked_size(memory, "memory"), type(dataset)
         kept = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__} {len(dataset)}".encode()).digest()
-        store = None if name is None else _named.get(name)
+        known = None if name is None else _named.get(name)
+        store = None if known is None else known()
         if store is None or not store.fits(len(dataset), limit, kept):
             store = SharedStore(len(dataset), limit, name, kept)
         self._store = store
         if name is not None:
-            _named[name] = store
+            _named[name] = weakref.ref(store)
         self._count, self._refused = len(dataset), ""
 
     def __len__(self) -> int:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
+import functools
 import mmap
 import os
 import stat
 import struct
 import threading
-import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
 
 _FOLDER = Path("/dev/shm")
 _MAGIC = b"hrpixel1"
@@ -25,7 +28,7 @@ _ALIGN = 64
 _NOTHING, _RESERVED = 0, 1  # offsets; below _PAGE
 
 
-class SharedStore:
+class SharedStore(Ending):
     """Reading needs no lock. A writer reserves its bytes under a lock of the file, fills them, and publishes them by
     one store of an aligned word, so a process that ends in between leaves bytes that nobody reads.
 
@@ -91,7 +94,10 @@ class SharedStore:
         self._entries = np.frombuffer(self._map, np.int64, 2 * count, _PAGE).reshape(count, 2)
         self._lock, self._pid = threading.Lock(), os.getpid()
         self.full: bool = False
-        weakref.finalize(self, _close, file, self._path, os.getpid())
+        if self._path is None:
+            self.at_end = functools.partial(os.close, file)
+        else:
+            self.at_end = call_in_finalizer_thread(_NamedFile(file, self._path).close)
 
     def fits(self, count: int, limit: int, kept: bytes) -> bool:
         """Whether it was made with these arguments."""
@@ -168,11 +174,31 @@ class SharedStore:
         self._open(file)
 
 
-def _close(file: int, path: str | None, pid: int) -> None:
-    """Removes a named file whose last process closes it. A forked process shares the lock of its parent."""
-    if path is not None and pid == os.getpid():
+class _NamedFile:
+    """An open file with a name, which the last process that closes it removes."""
+
+    def __init__(self, number: int, path: str) -> None:
+        self._number, self._path, self._process = number, path, os.getpid()
+        _open_files.add(self)
+
+    def close(self) -> None:
+        """Closes it once. A forked process shares the lock of its parent, so it leaves the name alone."""
+        if self not in _open_files:
+            return
+        _open_files.discard(self)
         with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)  # noqa: PTH108 - a string
-    with contextlib.suppress(OSError):
-        os.close(file)
+            if self._process == os.getpid():
+                fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(self._path)  # noqa: PTH108 - a string
+        with contextlib.suppress(OSError):
+            os.close(self._number)
+
+
+_open_files: set[_NamedFile] = set()
+
+
+@atexit.register
+def _close_files() -> None:
+    """The stores that are alive when the process ends."""
+    for file in list(_open_files):
+        file.close()
