@@ -25,7 +25,7 @@ class Loaders:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._followed: dict[int, Followed] = {}  # by id: a subclass of the loader need not have a hash
-        self.consumer = Consumer()
+        self.consumer: Consumer = Consumer()
         self.job: JobVerdict | None = None
 
     def begins(self, loader: Any) -> None:

@@ -50,7 +50,7 @@ class ProcessTable(EntryPoints):
         self.native = core.EntryPoints(limit, secrets)
         self._file = None if file is None else _File(file, self.native)
         if self._file is not None:
-            self.at_end = call_in_finalizer_thread(self._file.save)
+            self.at_end: Callable[[], object] = call_in_finalizer_thread(self._file.save)
             save_at_exit(self)
 
     def save(self) -> None:

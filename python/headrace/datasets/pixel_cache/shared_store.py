@@ -11,7 +11,7 @@ import os
 import stat
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -94,9 +94,8 @@ class SharedStore(Ending):
         self._entries = np.frombuffer(self._map, np.int64, 2 * count, _PAGE).reshape(count, 2)
         self._lock, self._pid = threading.Lock(), os.getpid()
         self.full: bool = False
-        if self._path is None:
-            self.at_end = functools.partial(os.close, file)
-        else:
+        self.at_end: Callable[[], object] = functools.partial(os.close, file)
+        if self._path is not None:
             self.at_end = call_in_finalizer_thread(_NamedFile(file, self._path).close)
 
     def fits(self, count: int, limit: int, kept: bytes) -> bool:
