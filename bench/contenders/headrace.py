@@ -58,7 +58,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
                     pass
         if job.variant == "kept":
             loader.close()
-            while not list(Path(folder).glob("*.npz")):  # a thread writes it
+            while not list(Path(folder).glob("*/*.npz")):  # a thread writes it
                 time.sleep(0.01)
             loader = _loader(job)
         yield from _timed(loader, job)

@@ -66,7 +66,10 @@ def mapped_array(path: str | os.PathLike[str]) -> Array:
         read = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}.get(version)
         if read is None:
             raise ValueError(f"{path} is of a version of numpy's format that is not read")
-        shape, is_fortran, dtype = read(file)
+        try:
+            shape, is_fortran, dtype = read(file)
+        except Exception as error:  # numpy and Python's tokenizer raise many classes for damaged headers
+            raise ValueError(f"{path} holds no array, or it is damaged: {error}") from error
         if dtype.hasobject:
             raise ValueError(f"{path} holds objects, which are not read")
         order: Literal["F", "C"] = "F" if is_fortran else "C"
@@ -142,5 +145,5 @@ def private_folder(path: Path) -> None:
 
 def user_cache(name: str) -> Path:
     """Returns a folder of headrace's in the user's folder of caches. Raises RuntimeError if the user has no home."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "headrace" / name
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (root if root.is_absolute() else Path.home() / ".cache") / "headrace" / name  # as XDG has it

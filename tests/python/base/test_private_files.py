@@ -132,6 +132,13 @@ def test_arrays_are_mapped(tmp_path: Path) -> None:
     np.save(path, np.array([object()], object), allow_pickle=True)
     with pytest.raises(ValueError):
         mapped_array(path)
+    np.save(path, np.arange(5))
+    for number, value in ((63, b"7"), (26, b"B"), (21, b",")):  # what the tokenizer, sorting and the parser refuse
+        whole = bytearray(path.read_bytes())
+        whole[number : number + 1] = value
+        (tmp_path / "damaged.npy").write_bytes(whole)
+        with pytest.raises(ValueError):
+            mapped_array(tmp_path / "damaged.npy")
 
 
 def words(texts: list[str]) -> list[list[int]]:

@@ -105,6 +105,8 @@ class _File:
         self._saved = self._native.counts()["bytes"]
 
     def save(self) -> None:
+        if os.getpid() != self._process:  # a thread of the parent's may hold the lock
+            return
         self.wait()
         with self._saving:
             if self.grown <= 0:
@@ -121,12 +123,12 @@ class _File:
 def _remove_oldest(folder: Path) -> None:
     """Removes the files that were used last, above the limit, and what killed processes have left unfinished."""
     now, found = time.time(), []
-    for path in folder.glob("*.npz*"):
+    for path in folder.iterdir():
         with suppress(OSError):  # another process has removed it
             info = path.lstat()
             if path.suffix == ".npz":
                 found.append((info.st_mtime, info.st_size, path))
-            elif now - info.st_mtime > _DAY_S:
+            elif ".unfinished-" in path.name and now - info.st_mtime > _DAY_S:
                 path.unlink()
     left = sum(size for _, size, _ in found)
     for _, size, path in sorted(found)[:-1]:
@@ -142,7 +144,8 @@ def _folder() -> Path | None:
     named = os.environ.get(_VARIABLE)
     if named is None:
         return user_cache("entry_points")
-    return Path(named).absolute() if named else None
+    # One of its own for each user: the folder that is named may be in use for other files, and by others.
+    return Path(named).expanduser().absolute() / f"entry_points-{os.geteuid()}" if named else None
 
 
 def _secrets_of(folder: Path) -> Array:
@@ -152,18 +155,27 @@ def _secrets_of(folder: Path) -> Array:
         OSError, ValueError: they cannot be read or made.
     """
     file = folder / _SECRETS
-    if not file.exists():
-        unfinished = file.with_name(f"{_SECRETS}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
-        try:
-            with create_file(unfinished) as out:
-                np.save(out, core.EntryPoints(1).secrets)
-            with suppress(FileExistsError):
-                os.link(unfinished, file)  # of two processes, one makes it
-        finally:
-            unfinished.unlink(missing_ok=True)
+    try:
+        return _read_secrets(file)
+    except FileNotFoundError:
+        pass
+    except ValueError:  # damaged, as where a machine has failed: no table fits it any more
+        file.unlink(missing_ok=True)
+    unfinished = file.with_name(f"{_SECRETS}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        with create_file(unfinished) as out:
+            np.save(out, core.EntryPoints(1).secrets)
+        with suppress(FileExistsError):
+            os.link(unfinished, file)  # of two processes, one makes it
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return _read_secrets(file)
+
+
+def _read_secrets(file: Path) -> Array:
     secrets = np.array(mapped_array(file))
     if secrets.dtype != np.uint64 or secrets.shape != (5,):
-        raise ValueError(f"{file} holds no secrets; remove it")
+        raise ValueError(f"{file} holds no secrets")
     return secrets
 
 

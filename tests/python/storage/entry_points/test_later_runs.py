@@ -28,11 +28,15 @@ VARIABLE = "HEADRACE_ENTRY_POINTS_FOLDER"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of a test, and a process that has no table yet."""
+    """The folder of a test, in one that is everyone's, and a process that has no table yet."""
+    everyones = tmp_path / "everyones"
+    everyones.mkdir()
+    everyones.chmod(0o1777)
     monkeypatch.setattr(process_table, "_of_process", None)
     monkeypatch.setattr(process_table, "_LEAST_IMAGES", 1)
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "kept"))
-    yield tmp_path / "kept"
+    monkeypatch.setenv(VARIABLE, str(everyones))
+    yield everyones / f"entry_points-{os.geteuid()}"
+    assert everyones.stat().st_mode & 0o7777 == 0o1777
 
 
 def files(folder: Path) -> list[Path]:
@@ -157,7 +161,7 @@ def test_nothing_is_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.Monke
     run()
     assert not folder.exists() and not (tmp_path / "cache").exists()
     monkeypatch.setattr(process_table, "_LEAST_IMAGES", 1000)  # a first epoch that takes no time
-    monkeypatch.setenv(VARIABLE, str(folder))
+    monkeypatch.setenv(VARIABLE, str(folder.parent))
     run()
     assert files(folder) == []
 
@@ -169,7 +173,20 @@ def test_the_users_cache_is_the_default(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(files(tmp_path / "cache" / "headrace" / "entry_points")) == 1
 
 
-@pytest.mark.parametrize("fault", ["a file in its place", "no permission", "a link", "other secrets", "no home"])
+def test_names_of_folders(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for named, where in (("~/a b", "home/a b"), ("relative", "relative"), ("bytes \udcff", "bytes \udcff")):
+        monkeypatch.setenv(VARIABLE, named)
+        run()
+        assert len(files(tmp_path / where / folder.name)) == 1
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which its specification has ignored
+    run()
+    assert len(files(tmp_path / "home" / ".cache" / "headrace" / "entry_points")) == 1
+
+
+@pytest.mark.parametrize("fault", ["a file in its place", "no permission", "a link", "a link for secrets", "no home"])
 def test_a_folder_that_cannot_be_used(
     fault: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -180,9 +197,9 @@ def test_a_folder_that_cannot_be_used(
     elif fault == "a link":
         (tmp_path / "elsewhere").mkdir()
         folder.symlink_to(tmp_path / "elsewhere")
-    elif fault == "other secrets":
+    elif fault == "a link for secrets":
         folder.mkdir()
-        np.save(folder / "secrets.npy", np.zeros(4, np.uint64))
+        (folder / "secrets.npy").symlink_to("/dev/zero")
     else:
         monkeypatch.delenv(VARIABLE)
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -211,6 +228,36 @@ def test_a_damaged_file_changes_no_batch_and_is_replaced(folder: Path, data: st.
     assert EntryPoints("1 MB", file).counts().images > 0
 
 
+@pytest.mark.parametrize("damage", ["nothing", "a header", "other numbers"])
+def test_damaged_secrets_are_replaced(damage: str, folder: Path) -> None:
+    run()
+    secrets = folder / "secrets.npy"
+    content = {"nothing": b"", "a header": secrets.read_bytes().replace(b")", b"7")}
+    if damage == "other numbers":
+        np.save(secrets, np.zeros(4, np.uint64))
+    else:
+        secrets.write_bytes(content[damage])
+    run()
+    _, known = run()
+    assert known.entered == known.decodes > 0
+
+
+def test_a_fork_while_a_thread_writes(folder: Path) -> None:
+    """A thread that writes is not in the child: the child's end does not wait for it."""
+    made = ProcessTable(1 << 20, folder.with_name("a.npz"))
+    assert made._file is not None
+    with made._file._saving:
+        child = os.fork()
+        if child == 0:
+            made.save_at_exit()
+            os._exit(0)
+    ended = eventually(lambda: os.waitpid(child, os.WNOHANG) == (child, 0), seconds=20)
+    if not ended:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert ended
+
+
 def test_a_file_of_another_folder_is_not_used(folder: Path) -> None:
     run()
     (file,) = files(folder)
@@ -229,6 +276,8 @@ def test_the_files_used_last_stay(folder: Path, monkeypatch: pytest.MonkeyPatch)
     left.write_bytes(b"")
     os.utime(left, (0, 0))
     (folder / "1.npz.unfinished-2-abcd").write_bytes(b"")  # of now: another process writes it
+    (folder / "secrets.npy.unfinished-1-abcd").write_bytes(b"")
+    os.utime(folder / "secrets.npy.unfinished-1-abcd", (0, 0))
     monkeypatch.setattr(process_table, "_FOLDER_BYTES", 2500)
     process_table._remove_oldest(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["1.npz.unfinished-2-abcd", "2.npz", "3.npz"]
