@@ -122,6 +122,35 @@ def test_a_dataset_of_ones_own(folder: Path) -> None:
     assert second.entered > first.entered
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize(("workers", "method", "waits"), [(0, None, False), (1, "spawn", False), (1, "fork", True)])
+def test_only_a_fork_waits_for_the_file(
+    workers: int, method: str | None, waits: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes seconds to read where there are a million images."""
+    waited: list[int] = []
+    monkeypatch.setattr(ProcessTable, "wait", lambda _: waited.append(1))
+    dataset = OwnDataset(sorted(PHOTOS.glob("*.jpg")), train(48))
+    list(headrace.DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=method))
+    assert bool(waited) is waits
+
+
+def test_the_end_of_a_process_writes_what_is_worth_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a million images takes seconds to write, which a few new ones do not save."""
+    run()
+    (file,) = files(folder)
+    grown = 0.0
+    monkeypatch.setattr(process_table._File, "grown", property(lambda _: grown))
+    for grown, writes in ((0.03, False), (0.04, True)):  # noqa: B007 - the property's value
+        kept = ProcessTable(1 << 20, file, process_table._secrets_of(folder))
+        kept.wait()
+        before = file.stat().st_ino
+        kept.save_at_exit()
+        assert (file.stat().st_ino != before) is writes
+        del kept
+        _Elsewhere.of_process().finish()
+
+
 def test_datasets_have_files_of_their_own(folder: Path) -> None:
     run()
     images = photographs()[:5]
