@@ -52,7 +52,7 @@ class ProcessTable(EntryPoints):
         self.native = core.EntryPoints(limit, secrets)
         self._file = None if file is None else _File(file, self.native)
         if self._file is not None:
-            self.at_end = call_in_finalizer_thread(self._file.save)
+            self.at_end = call_in_finalizer_thread(self._file.end)
             save_at_exit(self)
 
     def save(self) -> None:
@@ -63,7 +63,7 @@ class ProcessTable(EntryPoints):
     def save_at_exit(self) -> None:
         """Writes the file, if a thirty-second more is known than it holds."""
         if self._file is not None:
-            self._file.save()
+            self._file.end()
 
     def wait(self) -> None:
         """Waits until what earlier runs have learned is in the table: before a fork, which a thread is not part of."""
@@ -81,7 +81,8 @@ class _File:
         self._path, self._native = path, native
         self._saved, self._process = 0, os.getpid()
         self._saving = threading.Lock()
-        self._reading = Serving(self._read, (), "headrace-entry-points") if path.exists() else None
+        self._ended, self._is_read = False, not path.exists()
+        self._reading = None if self._is_read else Serving(self._read, (), "headrace-entry-points")
 
     @property
     def grown(self) -> float:
@@ -100,16 +101,19 @@ class _File:
             held = sidecar.parse_content(read_own(self._path), str(self._path))
             if not np.array_equal(held["secrets"], self._native.secrets):
                 raise ValueError(f"{self._path} belongs to another folder")
-            self._native.add(held["keys"], held["counts"], held["bits"], held["dc"])
+            with self._saving:  # the interpreter must not end in a function of ours
+                if not self._ended:
+                    self._native.add(held["keys"], held["counts"], held["bits"], held["dc"])
             os.utime(self._path)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError) as error:
             loggers.storage.info("entry points of earlier runs are not used: %s", str(error))
         self._saved = self._native.counts()["bytes"]
+        self._is_read = True
 
     def save(self) -> None:
-        if os.getpid() != self._process:  # a thread of the parent's may hold the lock
+        """Writes the file, unless it is still read: little is known then that it does not hold."""
+        if os.getpid() != self._process or not self._is_read:  # a thread of the parent's may hold the lock
             return
-        self.wait()
         with self._saving:
             if self.grown < _GROWN_AT_END:
                 return
@@ -117,9 +121,16 @@ class _File:
             try:
                 sidecar.save_sidecar(str(self._path), self._native, most=_FOLDER_BYTES)
                 _remove_oldest(self._path.parent)
-            except OSError as error:
+            except (OSError, MemoryError) as error:
                 loggers.storage.info("entry points are not kept in %s: %s", self._path, str(error))
             self._saved = known
+
+    def end(self) -> None:
+        """The same when nobody uses the table any more; what is not read yet is not waited for."""
+        if os.getpid() == self._process:
+            with self._saving:
+                self._ended = True
+            self.save()
 
 
 def _remove_oldest(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from test_learning import epochs, loader, photographs
 
 import headrace
 from headrace._base.lifetimes.finalizers import _Elsewhere
-from headrace._storage.entry_points import process_table
+from headrace._storage.entry_points import process_table, sidecar
 from headrace._storage.entry_points.entry_points import Entries, EntryPoints
 from headrace._storage.entry_points.process_table import ProcessTable, name_of_dataset
 from own_dataset import OwnDataset
@@ -88,7 +89,7 @@ def test_processes_begin_with_what_earlier_ones_learned(folder: Path) -> None:
     code = f"""
 import sys
 sys.path[:0] = {[str(Path(__file__).parents[number]) for number in (0, 2)]!r}
-from headrace._storage.entry_points import process_table
+from headrace._storage.entry_points import process_table, sidecar
 from test_learning import epochs, loader
 process_table._LEAST_IMAGES = 1
 ours = loader("auto", num_workers=1)
@@ -149,6 +150,27 @@ def test_the_end_of_a_process_writes_what_is_worth_it(folder: Path, monkeypatch:
         assert (file.stat().st_ino != before) is writes
         del kept
         _Elsewhere.of_process().finish()
+
+
+def test_the_end_of_a_process_waits_for_no_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds where there are a million images: nothing is added or written any more."""
+    run()
+    (file,) = files(folder)
+    ended, parsed, parse = threading.Event(), threading.Event(), sidecar.parse_content
+
+    def parse_late(*given: Any) -> Any:
+        assert ended.wait(60)
+        parsed.set()
+        return parse(*given)
+
+    monkeypatch.setattr(sidecar, "parse_content", parse_late)
+    before = file.stat().st_ino
+    table = ProcessTable(1 << 20, file, process_table._secrets_of(folder))
+    table.save_at_exit()
+    assert not parsed.is_set()
+    ended.set()
+    table.wait()
+    assert parsed.is_set() and table.counts().images == 0 and file.stat().st_ino == before
 
 
 def test_datasets_have_files_of_their_own(folder: Path) -> None:
