@@ -199,7 +199,7 @@ def _make_table(limit: int, name: Callable[[], str]) -> ProcessTable:
             private_folder(folder)
             file = folder / f"{hashlib.sha256(name().encode()).hexdigest()[:32]}.npz"
             return ProcessTable(limit, file, _secrets_of(folder))
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: there is no home
+    except Exception as error:  # no home, no permission; and a dataset of a program's own may raise any
         loggers.storage.info("entry points are not kept for later runs: %s", str(error))  # its frames hold what is made
     return ProcessTable(limit, None)
 

@@ -262,6 +262,17 @@ def test_a_folder_that_cannot_be_used(
     assert list(tmp_path.glob("elsewhere/*")) == []
 
 
+def test_a_dataset_without_a_name_is_loaded(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Nameless(headrace.EncodedImages):
+        def identity(self, index: int) -> str:
+            raise KeyError(index)
+
+    with caplog.at_level(logging.INFO, "headrace"):
+        made = list(headrace.DataLoader(Nameless(photographs()[:4], None, train(48)), 4, seed=0))
+    assert_same(made, list(headrace.DataLoader(headrace.EncodedImages(photographs()[:4], None, train(48)), 4, seed=0)))
+    assert "entry points are not kept for later runs" in caplog.text
+
+
 @hypothesis.settings(max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 @hypothesis.given(data=st.data())
 def test_a_damaged_file_changes_no_batch_and_is_replaced(folder: Path, data: st.DataObject) -> None:
