@@ -78,6 +78,9 @@ class TorchLoader(Ordering, Protocol):
     def persistent_workers(self) -> bool: ...
 
     @property
+    def multiprocessing_context(self) -> Any: ...
+
+    @property
     def in_order(self) -> bool: ...
 
     @property

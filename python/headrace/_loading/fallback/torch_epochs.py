@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
@@ -221,7 +222,7 @@ class TorchEpochs:
                 samples = length_or_none(loader.dataset)  # a stream has none, as a TarStream in native threads
                 if samples is not None:
                     given = shared_by_process(samples, rank_memory, lambda: name_of_dataset(loader.dataset, samples))
-                if given is not None:
+                if given is not None and _forks(loader):
                     given.wait()
         self._entry_points, self._entries = given, None
         return given
@@ -333,6 +334,12 @@ class TorchEpochs:
         of_epochs = ("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images")
         gone = dict.fromkeys((*of_epochs, "_entry_points", "_entries", "_device_batches", "_made"))
         return {**vars(self), "_next": upcoming, "faults": EpochFaults(0), **gone}
+
+
+def _forks(loader: TorchLoader) -> bool:
+    """Whether the loader's workers are forked: a thread that works in this process is not in theirs."""
+    started: Any = loader.multiprocessing_context or torch.multiprocessing
+    return loader.num_workers > 0 and started.get_start_method() == "fork"
 
 
 def _drop_fresh_iterator(epochs: TorchEpochs | None, asked: TorchProgress) -> None:

@@ -30,6 +30,8 @@ _SHARE = 32  # of this rank's memory, the table takes one part at most
 _BYTES_AN_IMAGE = 650  # of an ImageNet file, on average
 _LEAST_COVERED = 0.1  # of the samples: with less, the hashes cost what the known rows save
 _LEAST_IMAGES = 100  # that a file is written for
+_GROWN = 1 / 8  # by how much, for a file that is written while epochs follow
+_GROWN_AT_END = 1 / 32  # 6 us an image of the whole file, which the program's end waits for; 0.1 ms are saved by one
 _FOLDER_BYTES = 1 << 30  # of all files: those that were not used for the longest time are removed
 _SECRETS = "secrets.npy"
 _DAY_S = 86_400
@@ -50,18 +52,18 @@ class ProcessTable(EntryPoints):
         self.native = core.EntryPoints(limit, secrets)
         self._file = None if file is None else _File(file, self.native)
         if self._file is not None:
-            self.at_end: Callable[[], object] = call_in_finalizer_thread(self._file.save)
+            self.at_end: Callable[[], object] = call_in_finalizer_thread(self._file.end)
             save_at_exit(self)
 
     def save(self) -> None:
         """Has a thread write the file, if an eighth more is known than it holds."""
-        if self._file is not None and self._file.grown >= 1 / 8:
+        if self._file is not None and self._file.grown >= _GROWN:
             call_in_finalizer_thread(self._file.save)()
 
     def save_at_exit(self) -> None:
-        """Writes the file, if more is known than it holds."""
+        """Writes the file, if a thirty-second more is known than it holds."""
         if self._file is not None:
-            self._file.save()
+            self._file.end()
 
     def wait(self) -> None:
         """Waits until what earlier runs have learned is in the table: before a fork, which a thread is not part of."""
@@ -79,7 +81,8 @@ class _File:
         self._path, self._native = path, native
         self._saved, self._process = 0, os.getpid()
         self._saving = threading.Lock()
-        self._reading = Serving(self._read, (), "headrace-entry-points") if path.exists() else None
+        self._ended, self._is_read = False, not path.exists()
+        self._reading = None if self._is_read else Serving(self._read, (), "headrace-entry-points")
 
     @property
     def grown(self) -> float:
@@ -98,26 +101,36 @@ class _File:
             held = sidecar.parse_content(read_own(self._path), str(self._path))
             if not np.array_equal(held["secrets"], self._native.secrets):
                 raise ValueError(f"{self._path} belongs to another folder")
-            self._native.add(held["keys"], held["counts"], held["bits"], held["dc"])
+            with self._saving:  # the interpreter must not end in a function of ours
+                if not self._ended:
+                    self._native.add(held["keys"], held["counts"], held["bits"], held["dc"])
             os.utime(self._path)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError) as error:
             loggers.storage.info("entry points of earlier runs are not used: %s", str(error))
         self._saved = self._native.counts()["bytes"]
+        self._is_read = True
 
     def save(self) -> None:
-        if os.getpid() != self._process:  # a thread of the parent's may hold the lock
+        """Writes the file, unless it is still read: little is known then that it does not hold."""
+        if os.getpid() != self._process or not self._is_read:  # a thread of the parent's may hold the lock
             return
-        self.wait()
         with self._saving:
-            if self.grown <= 0:
+            if self.grown < _GROWN_AT_END:
                 return
             known = self._native.counts()["bytes"]
             try:
                 sidecar.save_sidecar(str(self._path), self._native, most=_FOLDER_BYTES)
                 _remove_oldest(self._path.parent)
-            except OSError as error:
+            except (OSError, MemoryError) as error:
                 loggers.storage.info("entry points are not kept in %s: %s", self._path, str(error))
             self._saved = known
+
+    def end(self) -> None:
+        """The same when nobody uses the table any more; what is not read yet is not waited for."""
+        if os.getpid() == self._process:
+            with self._saving:
+                self._ended = True
+            self.save()
 
 
 def _remove_oldest(folder: Path) -> None:
@@ -186,7 +199,7 @@ def _make_table(limit: int, name: Callable[[], str]) -> ProcessTable:
             private_folder(folder)
             file = folder / f"{hashlib.sha256(name().encode()).hexdigest()[:32]}.npz"
             return ProcessTable(limit, file, _secrets_of(folder))
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: there is no home
+    except Exception as error:  # no home, no permission; and a dataset of a program's own may raise any
         loggers.storage.info("entry points are not kept for later runs: %s", str(error))  # its frames hold what is made
     return ProcessTable(limit, None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from test_learning import epochs, loader, photographs
 
 import headrace
 from headrace._base.lifetimes.finalizers import _Elsewhere
-from headrace._storage.entry_points import process_table
+from headrace._storage.entry_points import process_table, sidecar
 from headrace._storage.entry_points.entry_points import Entries, EntryPoints
 from headrace._storage.entry_points.process_table import ProcessTable, name_of_dataset
 from own_dataset import OwnDataset
@@ -88,7 +89,7 @@ def test_processes_begin_with_what_earlier_ones_learned(folder: Path) -> None:
     code = f"""
 import sys
 sys.path[:0] = {[str(Path(__file__).parents[number]) for number in (0, 2)]!r}
-from headrace._storage.entry_points import process_table
+from headrace._storage.entry_points import process_table, sidecar
 from test_learning import epochs, loader
 process_table._LEAST_IMAGES = 1
 ours = loader("auto", num_workers=1)
@@ -120,6 +121,56 @@ def test_a_dataset_of_ones_own(folder: Path) -> None:
     assert len(files(folder)) == 1
     assert first.images > 0
     assert second.entered > first.entered
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("workers", "method", "waits"), [(0, None, False), (1, "spawn", False), (1, "fork", True)])
+def test_only_a_fork_waits_for_the_file(
+    workers: int, method: str | None, waits: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes seconds to read where there are a million images."""
+    waited: list[int] = []
+    monkeypatch.setattr(ProcessTable, "wait", lambda _: waited.append(1))
+    dataset = OwnDataset(sorted(PHOTOS.glob("*.jpg")), train(48))
+    list(headrace.DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=method))
+    assert bool(waited) is waits
+
+
+def test_the_end_of_a_process_writes_what_is_worth_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a million images takes seconds to write, which a few new ones do not save."""
+    run()
+    (file,) = files(folder)
+    grown = 0.0
+    monkeypatch.setattr(process_table._File, "grown", property(lambda _: grown))
+    for grown, writes in ((0.03, False), (0.04, True)):  # noqa: B007 - the property's value
+        kept = ProcessTable(1 << 20, file, process_table._secrets_of(folder))
+        kept.wait()
+        before = file.stat().st_ino
+        kept.save_at_exit()
+        assert (file.stat().st_ino != before) is writes
+        del kept
+        _Elsewhere.of_process().finish()
+
+
+def test_the_end_of_a_process_waits_for_no_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds where there are a million images: nothing is added or written any more."""
+    run()
+    (file,) = files(folder)
+    ended, parsed, parse = threading.Event(), threading.Event(), sidecar.parse_content
+
+    def parse_late(*given: Any) -> Any:
+        assert ended.wait(60)
+        parsed.set()
+        return parse(*given)
+
+    monkeypatch.setattr(sidecar, "parse_content", parse_late)
+    before = file.stat().st_ino
+    table = ProcessTable(1 << 20, file, process_table._secrets_of(folder))
+    table.save_at_exit()
+    assert not parsed.is_set()
+    ended.set()
+    table.wait()
+    assert parsed.is_set() and table.counts().images == 0 and file.stat().st_ino == before
 
 
 def test_datasets_have_files_of_their_own(folder: Path) -> None:
@@ -209,6 +260,17 @@ def test_a_folder_that_cannot_be_used(
     assert_same(made, epochs(loader(None), 1))
     assert "entry points are not kept for later runs" in caplog.text
     assert list(tmp_path.glob("elsewhere/*")) == []
+
+
+def test_a_dataset_without_a_name_is_loaded(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Nameless(headrace.EncodedImages):
+        def identity(self, index: int) -> str:
+            raise KeyError(index)
+
+    with caplog.at_level(logging.INFO, "headrace"):
+        made = list(headrace.DataLoader(Nameless(photographs()[:4], None, train(48)), 4, seed=0))
+    assert_same(made, list(headrace.DataLoader(headrace.EncodedImages(photographs()[:4], None, train(48)), 4, seed=0)))
+    assert "entry points are not kept for later runs" in caplog.text
 
 
 @hypothesis.settings(max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
