@@ -48,7 +48,7 @@ def test_it_continues_at_every_batch(folder: Path, options: dict[str, Any]) -> N
         for done, state in list(enumerate(states))[:: 1 if len(states) < 8 else 4]:
             file = io.BytesIO()
             torch.save(state, file)
-            assert len(file.getvalue()) < 12_000
+            assert len(file.getvalue()) < 14_000  # 10 kB of it are the states of two generators
             assert "127.0.0.1" not in repr(state)
             again = loader(pickle.loads(pickle.dumps(one)), workers=done % 3)
             again.load_state_dict(torch.load(io.BytesIO(file.getvalue()), weights_only=True))
