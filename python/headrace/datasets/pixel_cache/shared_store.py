@@ -188,7 +188,8 @@ class _NamedFile:
         with contextlib.suppress(OSError):
             if self._process == os.getpid():
                 fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(self._path)  # noqa: PTH108 - a string
+                if os.path.samestat(os.stat(self._path), os.fstat(self._number)):  # noqa: PTH116 - a string
+                    os.unlink(self._path)  # noqa: PTH108
         with contextlib.suppress(OSError):
             os.close(self._number)
 

@@ -22,7 +22,7 @@ import headrace
 from headrace import PixelCache
 from headrace.datasets.pixel_cache.sample_format import NotKept, decoded_sample, encoded_sample
 from headrace.datasets.pixel_cache.shared_store import SharedStore
-from support import assert_same, pictures
+from support import assert_same, eventually, pictures
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory without a name, which processes share")
 COUNT = 24
@@ -248,7 +248,7 @@ def test_processes_share_a_name(tmp_path: Path) -> None:
         del here
         assert file.exists()
         other.communicate("\n")
-    assert not file.exists()
+    assert eventually(lambda: not file.exists(), seconds=60)
 
 
 def test_what_a_killed_run_has_left_is_not_used(tmp_path: Path) -> None:
@@ -259,6 +259,7 @@ def test_what_a_killed_run_has_left_is_not_used(tmp_path: Path) -> None:
     cache = PixelCache(Decoded(tmp_path / "log"), "1 MB", name=name)
     assert cache.kept().samples == 0 and np.array_equal(cache[1][0], Decoded()[1][0])
     del cache
+    assert eventually(lambda: not file.exists(), seconds=60)  # a thread removes it
     file.write_bytes(b"")
     file.chmod(0o666)
     with pytest.raises(OSError, match="no file of this user alone"):
