@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -106,15 +106,31 @@ def create_file(path: str | os.PathLike[str], mode: int = PRIVATE) -> BinaryIO:
     return os.fdopen(number, "wb")
 
 
-@contextmanager
-def replace_file(path: Path, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+def replace_file(path: Path, mode: int = PRIVATE) -> AbstractContextManager[BinaryIO]:
     """Gives a new file to write to, which takes the place of `path` as a whole if nothing is raised. Raises OSError."""
+    return _file_beside(path, mode, lambda unfinished: unfinished.replace(path))
+
+
+def create_once(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Gives a new file to write to, which becomes `path` as a whole if nothing is raised, unless there is one by then:
+    of several processes one makes it. Raises OSError."""
+
+    def put(unfinished: Path) -> None:
+        with suppress(FileExistsError):
+            os.link(unfinished, path)
+
+    return _file_beside(path, PRIVATE, put)
+
+
+@contextmanager
+def _file_beside(path: Path, mode: int, put: Callable[[Path], object]) -> Iterator[BinaryIO]:
+    """Gives a new file beside `path` to write to; `put` is called with its path when it is written."""
     unfinished = path.with_name(f"{path.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
     file = create_file(unfinished, mode)
     try:
         with file:
             yield file
-        unfinished.replace(path)
+        put(unfinished)
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -79,7 +79,7 @@ class EntryPoints(Ending):
         self.native = sidecar.load_or_make(file, limit)
         self._saver = _Saver(self.native, file)
         self.at_end: Callable[[], object] = call_in_finalizer_thread(self._saver.save)
-        save_at_exit(self)
+        write_at_exit(self)
 
     def counts(self) -> Entries:
         """Returns what is known now."""
@@ -90,8 +90,7 @@ class EntryPoints(Ending):
         if self._given[1] is not None:
             self._saver.save()
 
-    def save_at_exit(self) -> None:
-        """The same, when the process ends."""
+    def _save_at_exit(self) -> None:
         self.save()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -131,7 +130,7 @@ class _Saver:
 _with_files: Living[EntryPoints] = Living()
 
 
-def save_at_exit(points: EntryPoints) -> None:
+def write_at_exit(points: EntryPoints) -> None:
     """Has the file of a table written when the process ends, if the table still lives."""
     _with_files.add(points)
 
@@ -139,7 +138,7 @@ def save_at_exit(points: EntryPoints) -> None:
 @atexit.register
 def _save_all() -> None:
     for one in _with_files:
-        one.save_at_exit()
+        one._save_at_exit()
 
 
 def checked_entry_points(given: object) -> EntryPoints | Literal["auto"] | None:

@@ -20,10 +20,10 @@ from headrace._base import loggers
 from headrace._base.lifetimes.finalizers import call_in_finalizer_thread
 from headrace._base.lifetimes.threads import Serving
 from headrace._base.native import core
-from headrace._base.private_files import create_file, mapped_array, private_folder, read_own, user_cache
+from headrace._base.private_files import create_once, mapped_array, private_folder, read_own, user_cache
 from headrace._base.types import Array
 from headrace._storage.entry_points import sidecar
-from headrace._storage.entry_points.entry_points import EntryPoints, save_at_exit
+from headrace._storage.entry_points.entry_points import EntryPoints, write_at_exit
 
 _VARIABLE = "HEADRACE_ENTRY_POINTS_FOLDER"
 _SHARE = 32  # of this rank's memory, the table takes one part at most
@@ -53,14 +53,14 @@ class ProcessTable(EntryPoints):
         self._file = None if file is None else _File(file, self.native)
         if self._file is not None:
             self.at_end: Callable[[], object] = call_in_finalizer_thread(self._file.end)
-            save_at_exit(self)
+            write_at_exit(self)
 
     def save(self) -> None:
         """Has a thread write the file, if an eighth more is known than it holds."""
         if self._file is not None and self._file.grown >= _GROWN:
             call_in_finalizer_thread(self._file.save)()
 
-    def save_at_exit(self) -> None:
+    def _save_at_exit(self) -> None:
         """Writes the file, if a thirty-second more is known than it holds."""
         if self._file is not None:
             self._file.end()
@@ -104,10 +104,10 @@ class _File:
             with self._saving:  # the interpreter must not end in a function of ours
                 if not self._ended:
                     self._native.add(held["keys"], held["counts"], held["bits"], held["dc"])
+            self._saved = self._native.counts()["bytes"]
             os.utime(self._path)
         except (OSError, ValueError, MemoryError) as error:
             loggers.storage.info("entry points of earlier runs are not used: %s", str(error))
-        self._saved = self._native.counts()["bytes"]
         self._is_read = True
 
     def save(self) -> None:
@@ -134,7 +134,8 @@ class _File:
 
 
 def _remove_oldest(folder: Path) -> None:
-    """Removes the files that were used last, above the limit, and what killed processes have left unfinished."""
+    """Removes the files that were not used for the longest time, above the limit, and what killed processes have left
+    unfinished."""
     now, found = time.time(), []
     for path in folder.iterdir():
         with suppress(OSError):  # another process has removed it
@@ -174,14 +175,8 @@ def _secrets_of(folder: Path) -> Array:
         pass
     except ValueError:  # damaged, as where a machine has failed: no table fits it any more
         file.unlink(missing_ok=True)
-    unfinished = file.with_name(f"{_SECRETS}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
-    try:
-        with create_file(unfinished) as out:
-            np.save(out, core.EntryPoints(1).secrets)
-        with suppress(FileExistsError):
-            os.link(unfinished, file)  # of two processes, one makes it
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with create_once(file) as out:
+        np.save(out, core.EntryPoints(1).secrets)
     return _read_secrets(file)
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import zipfile
-from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from headrace._base import loggers
 from headrace._base.native import core
-from headrace._base.private_files import create_file, read_own
+from headrace._base.private_files import create_once, read_own, replace_file
 from headrace._base.types import Array
 
 _VERSION = 1
@@ -43,7 +42,8 @@ def load_or_make(file: str, limit: int) -> core.EntryPoints:
         ValueError: it holds no table, or is damaged.
     """
     if not Path(file).exists():
-        _create_shared_file(file, core.EntryPoints(1))
+        with create_once(_with_folder(file)) as out:  # all processes must have its secrets
+            _write_content(out, core.EntryPoints(1))
     held = parse_content(read_own(file, follow=True), file)
     native = core.EntryPoints(limit, held["secrets"])
     native.add(held["keys"], held["counts"], held["bits"], held["dc"])
@@ -63,11 +63,8 @@ def save_sidecar(file: str, native: core.EntryPoints, most: int = _MOST_BYTES) -
             merged.add(held["keys"], held["counts"], held["bits"], held["dc"])
     except (OSError, ValueError) as error:
         loggers.storage.info("the entry points in %s are replaced: %s", file, error)
-    unfinished = _write_file(file, merged)
-    try:
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replace_file(_with_folder(file)) as out:
+        _write_content(out, merged)
 
 
 def parse_content(data: bytes, file: str) -> Content:
@@ -110,27 +107,14 @@ def _digest_of_content(content: Content) -> bytes:
     return digest.digest()
 
 
-def _create_shared_file(file: str, native: core.EntryPoints) -> None:
-    """Makes a file unless another process does so at the same time: all must have its secrets."""
-    unfinished = _write_file(file, native)
-    try:
-        with suppress(FileExistsError):
-            os.link(unfinished, file)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _write_file(file: str, native: core.EntryPoints) -> Path:
-    """Returns a new file beside `file` that holds a table."""
-    target = Path(file)
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
+def _write_content(out: BinaryIO, native: core.EntryPoints) -> None:
     content: Content = dict(zip(_ARRAYS, (native.secrets, *native.content()), strict=True))
     digest = np.frombuffer(_digest_of_content(content), np.uint8)
-    try:
-        with create_file(unfinished) as out:
-            np.savez(out, allow_pickle=False, version=np.array(_VERSION), digest=digest, **content)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    return unfinished
+    np.savez(out, allow_pickle=False, version=np.array(_VERSION), digest=digest, **content)
+
+
+def _with_folder(file: str) -> Path:
+    """Returns a path whose folder is there."""
+    path = Path(file)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path

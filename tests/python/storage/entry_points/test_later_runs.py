@@ -146,7 +146,7 @@ def test_the_end_of_a_process_writes_what_is_worth_it(folder: Path, monkeypatch:
         kept = ProcessTable(1 << 20, file, process_table._secrets_of(folder))
         kept.wait()
         before = file.stat().st_ino
-        kept.save_at_exit()
+        kept._save_at_exit()
         assert (file.stat().st_ino != before) is writes
         del kept
         _Elsewhere.of_process().finish()
@@ -166,7 +166,7 @@ def test_the_end_of_a_process_waits_for_no_reading(folder: Path, monkeypatch: py
     monkeypatch.setattr(sidecar, "parse_content", parse_late)
     before = file.stat().st_ino
     table = ProcessTable(1 << 20, file, process_table._secrets_of(folder))
-    table.save_at_exit()
+    table._save_at_exit()
     assert not parsed.is_set()
     ended.set()
     table.wait()
@@ -311,7 +311,7 @@ def test_a_fork_while_a_thread_writes(folder: Path) -> None:
     with made._file._saving:
         child = os.fork()
         if child == 0:
-            made.save_at_exit()
+            made._save_at_exit()
             os._exit(0)
     ended = eventually(lambda: os.waitpid(child, os.WNOHANG) == (child, 0), seconds=20)
     if not ended:
