@@ -110,6 +110,12 @@ class TorchLoader(Ordering, Protocol):
     def check_worker_number_rationality(self) -> None: ...
 
 
+def start_method(loader: TorchLoader) -> str:
+    """Returns how torch starts the worker processes of a loader: "fork", "spawn" or "forkserver"."""
+    started: Any = loader.multiprocessing_context or torch.multiprocessing
+    return str(started.get_start_method())
+
+
 class LoaderView:
     """View of a loader with some attributes replaced."""
 

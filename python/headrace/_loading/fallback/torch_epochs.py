@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
@@ -28,7 +27,7 @@ from headrace._loading.epoch.sampler_setup import (
     set_begun_epoch,
 )
 from headrace._loading.epoch.sampler_state import is_stateful
-from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
+from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook, start_method
 from headrace._loading.fallback.checkpoint_format import Saved, format_state, parse_state
 from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
@@ -338,8 +337,7 @@ class TorchEpochs:
 
 def _forks(loader: TorchLoader) -> bool:
     """Whether the loader's workers are forked: a thread that works in this process is not in theirs."""
-    started: Any = loader.multiprocessing_context or torch.multiprocessing
-    return loader.num_workers > 0 and started.get_start_method() == "fork"
+    return loader.num_workers > 0 and start_method(loader) == "fork"
 
 
 def _drop_fresh_iterator(epochs: TorchEpochs | None, asked: TorchProgress) -> None:

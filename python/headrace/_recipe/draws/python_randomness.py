@@ -192,12 +192,13 @@ def draws_process_wide(function: Callable[[], object]) -> bool:
     with preserve_process_generators():
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002 - the steps' own choice
-        before = _process_generator_states()
+        before = comparable_generator_states()
         with _OwnGenerator(0):
             function()
-        return before != _process_generator_states()
+        return before != comparable_generator_states()
 
 
-def _process_generator_states() -> tuple[object, ...]:
+def comparable_generator_states() -> tuple[object, ...]:
+    """Returns the states of the process's generators as values: equal ones if nothing has drawn in between."""
     _, numbers, *place = np.random.get_state(legacy=True)  # noqa: NPY002
     return random.getstate(), np.asarray(numbers).tobytes(), place, torch.get_rng_state().numpy().tobytes()

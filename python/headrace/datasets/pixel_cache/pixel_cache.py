@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch.utils.data import Dataset
 
 from headrace._base.checks import checked_size
-from headrace._recipe.draws.python_randomness import process_generator_states
+from headrace._recipe.draws.python_randomness import comparable_generator_states
 from headrace.datasets.pixel_cache.sample_format import NotKept, decoded_sample, encoded_sample
 from headrace.datasets.pixel_cache.shared_store import SharedStore
 
@@ -109,9 +108,9 @@ class PixelCache(Dataset[Any]):
             return decoded_sample(held)
         if self._store.full:
             return self.dataset[index]
-        before = process_generator_states()
+        before = comparable_generator_states()
         sample = self.dataset[index]
-        if not _equal(before, process_generator_states()):
+        if before != comparable_generator_states():
             raise RuntimeError(
                 f"PixelCache: {type(self.dataset).__name__}[{number}] draws random numbers, so each epoch would get "
                 "the sample of the first; move what is random to transform="
@@ -133,13 +132,3 @@ class PixelCache(Dataset[Any]):
     def kept(self) -> Kept:
         """Returns what is kept."""
         return Kept(self._store.kept, self._store.used, self._store.full, self._refused)
-
-
-def _equal(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
-    numpy_before, numpy_after = before[1], after[1]
-    return bool(
-        before[0] == after[0]
-        and numpy_before[2:] == numpy_after[2:]
-        and (numpy_before[1] == numpy_after[1]).all()
-        and torch.equal(before[2], after[2])
-    )

@@ -24,12 +24,11 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import context, reduction
 from typing import Any
 
-import torch
 from torch.utils.data import IterDataPipe, MapDataPipe
 
 from headrace._base.safe_exceptions import contextmanager
 from headrace._base.types import Array, Function
-from headrace._loading.epoch.torch_loader import LoaderView, TorchLoader
+from headrace._loading.epoch.torch_loader import LoaderView, TorchLoader, start_method
 from headrace._loading.fallback.shared_memory.arrived_pickle import ALIGNMENT, find_handle, find_outside, load
 
 INLINE = 1 << 15  # bytes of a pickle that a worker gets through its pipe, as those of torch
@@ -58,9 +57,8 @@ def workers_arguments(
     """
     others = {"dataset": loader.dataset, **others, "collate_fn": collate_fn, "worker_init_fn": init_fn}
     view: Any = LoaderView(loader, others)
-    started = view.multiprocessing_context or torch.multiprocessing
     # torch looks at data pipes before it starts workers.
-    if isinstance(view.dataset, (IterDataPipe, MapDataPipe)) or not is_possible(started.get_start_method()):
+    if isinstance(view.dataset, (IterDataPipe, MapDataPipe)) or not is_possible(start_method(view)):
         yield view
         return
     names = ("dataset", "collate_fn", "worker_init_fn")

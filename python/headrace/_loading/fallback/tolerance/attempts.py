@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headrace._base.errors import SampleError
+from headrace._base.errors import SampleError, sample_error
+from headrace._base.safe_exceptions import format_error
 
 
 @dataclass
@@ -15,6 +17,17 @@ class Attempted:
     sample: object
     errors: list[SampleError]
     is_made: bool
+
+
+def describe_failure(error: Exception, number: int, place: str) -> SampleError:
+    """Returns the error of a sample as other processes get it, without frames.
+
+    Args:
+        number: of the sample; -1: it has none.
+        place: where it comes from.
+    """
+    made = sample_error("dataset", number, place, format_error(error), error)
+    return pickle.loads(pickle.dumps(made))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,14 @@ pixels of deferred images made there, so that their errors are the sample's; tho
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 from torch.utils.data import Dataset
 
-from headrace._base.errors import SampleError, sample_error
-from headrace._base.safe_exceptions import format_error
+from headrace._base.errors import SampleError
 from headrace._base.types import Function
 from headrace._loading.fallback.deferred_workers import make_values
-from headrace._loading.fallback.tolerance.attempts import Attempted, StandIn, ToleratedBatch
+from headrace._loading.fallback.tolerance.attempts import Attempted, StandIn, ToleratedBatch, describe_failure
 from headrace._recipe.draws.python_randomness import process_generator_states, restore_process_generators
 from headrace.pillow.recording.image_counts import in_force
 
@@ -66,8 +64,7 @@ class TolerantDataset(StandIn, Dataset[Any]):
     def _describe(self, error: Exception, index: Any) -> SampleError:
         number = index if isinstance(index, int) else -1
         location = type(self.dataset).__name__ if number == index else f"{type(self.dataset).__name__}, {index!r}"
-        made = sample_error("dataset", number, location, format_error(error), error)
-        return pickle.loads(pickle.dumps(made))  # type: ignore[no-any-return]  # as other processes get it: without frames
+        return describe_failure(error, number, location)
 
 
 class TolerantCollation:

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-import pickle
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch.utils.data import IterableDataset, IterDataPipe, get_worker_info
 
-from headrace._base.errors import SampleError, sample_error
+from headrace._base.errors import SampleError
 from headrace._base.safe_exceptions import format_error
-from headrace._loading.fallback.tolerance.attempts import Attempted, StandIn
+from headrace._loading.fallback.tolerance.attempts import Attempted, StandIn, describe_failure
 
 _HANDLER = "handler"
 
@@ -84,7 +83,7 @@ class _TolerantIterator:
         except Exception as error:
             errors = self._handler.take()
             if not self._handler.gave_up:
-                errors.append(_describe(error, number, self._place(number)))
+                errors.append(describe_failure(error, number, self._place(number)))
                 self._ended = self._describe_end(error, number)
             return Attempted(None, errors, False)
         errors = self._handler.take()
@@ -130,7 +129,7 @@ class _Handler:
         place = "a sample without a key"
         if isinstance(sample, dict) and "__key__" in sample:
             place = ", ".join(str(sample[name]) for name in ("__key__", "__url__") if name in sample)
-        self._errors.append(_describe(error, -1, place))
+        self._errors.append(describe_failure(error, -1, place))
         if self._most is not None and len(self._errors) > self._most:
             self.gave_up = True
             raise error
@@ -179,8 +178,3 @@ def _raises(handler: object) -> bool:
     """Whether a handler is the one of webdataset that raises the error, of which two of its modules have one each."""
     module = getattr(handler, "__module__", None) or ""
     return module.startswith("webdataset.") and getattr(handler, "__name__", "") == "reraise_exception"
-
-
-def _describe(error: BaseException, number: int, place: str) -> SampleError:
-    made = sample_error("dataset", number, place, format_error(error), error)
-    return pickle.loads(pickle.dumps(made))  # type: ignore[no-any-return]  # as other processes get it: without frames
