@@ -20,11 +20,3 @@ tuning = logging.getLogger("headrace.tuning")
 
 #: How batches get to a GPU, and what decodes for it.
 device = logging.getLogger("headrace.device")
-
-
-def note_passed_members(shard: str, count: int) -> None:
-    """Notes the members of a tar shard that are macOS's metadata, and of no sample."""
-    if count > 0:
-        storage.info(
-            "%s: %d members are metadata that macOS wrote (._name, __MACOSX/, .DS_Store), and passed over", shard, count
-        )

@@ -19,20 +19,13 @@ bool is_note(std::string_view name) {
   return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
 }
 
-bool climbs(std::string_view name) {
-  while (!name.empty()) {
-    const size_t slash = name.find('/');
-    if (name.substr(0, slash) == "..") return true;
+/// Whether a folder of the path, or its last name, is `part`.
+bool has_part(std::string_view path, std::string_view part) {
+  while (!path.empty()) {
+    const size_t slash = path.find('/');
+    if (path.substr(0, slash) == part) return true;
     if (slash == std::string_view::npos) break;
-    name.remove_prefix(slash + 1);
-  }
-  return false;
-}
-
-bool has_folder(std::string_view name, std::string_view folder) {
-  for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
-    if (name.substr(0, slash) == folder) return true;
-    name.remove_prefix(slash + 1);
+    path.remove_prefix(slash + 1);
   }
   return false;
 }
@@ -77,15 +70,16 @@ int64_t number_in(const TarMember& member) {
 }
 
 TarName checked_name(const TarMember& member) {
-  if (climbs(member.name)) refuse(member, "has '..' in its name; write the archive with plain names");
+  if (has_part(member.name, "..")) refuse(member, "has '..' in its name; write the archive with plain names");
   return is_note(member.name) || is_of_macos(member) ? TarName() : split_tar_name(member.name);
 }
 
 bool is_of_macos(const TarMember& member) {
   constexpr std::array<uint8_t, 4> kAppleDouble = {0x00, 0x05, 0x16, 0x07};
-  const size_t slash = member.name.rfind('/');
-  const std::string_view base = member.name.substr(slash == std::string_view::npos ? 0 : slash + 1);
-  if (base == ".DS_Store" || has_folder(member.name, "__MACOSX")) return true;
+  const std::string_view name = member.name;
+  const size_t base_at = name.rfind('/') + 1;  // 0 without a folder
+  const std::string_view base = name.substr(base_at);
+  if (base == ".DS_Store" || has_part(name.substr(0, base_at), "__MACOSX")) return true;
   return base.starts_with("._") && member.head.size() >= kAppleDouble.size() &&
          std::equal(kAppleDouble.begin(), kAppleDouble.end(), member.head.begin());
 }

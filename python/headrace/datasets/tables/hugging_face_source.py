@@ -70,7 +70,7 @@ class HuggingFaceSource(TableSource):
         wanted = [label] if isinstance(label, str) else list(label or ())
         if any(isinstance(one, str) and "." in one and one not in dataset.column_names for one in wanted):
             labelled = dataset.flatten()
-        names = checked_names(dataset.column_names, column, None)
+        checked_names(dataset.column_names, column, None)
         names = checked_names(list(dict.fromkeys([*labelled.column_names, column])), column, label)
         _check_feature(feature_below(dataset.features[column], image, path), image, mode)
         self.dataset: Any = dataset.with_format(None)  # a copy: a later set_transform of the original has no effect

@@ -85,8 +85,16 @@ def read_index(path: str, name: str) -> TarIndex:
         raise ValueError(f"{name}: {error}") from None
     passed = made.pop("passed")
     assert isinstance(passed, int)
-    loggers.note_passed_members(name, passed)
+    note_passed_members(name, passed)
     return index_from(made)
+
+
+def note_passed_members(shard: str, count: int) -> None:
+    """Logs how many members of a shard are macOS's metadata, and of no sample."""
+    if count > 0:
+        loggers.storage.info(
+            "%s: %d members are metadata that macOS wrote (._name, __MACOSX/, .DS_Store), and passed over", shard, count
+        )
 
 
 def index_from(made: dict[str, Any]) -> TarIndex:

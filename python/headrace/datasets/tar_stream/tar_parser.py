@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace._base import loggers
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import UNKNOWN_SIZE
+from headrace.datasets.tar_shards.tar_index import note_passed_members
 from headrace.datasets.tar_stream.sample_number import MOST_BYTES, StreamPosition
 
 
@@ -118,7 +118,7 @@ class ShardSamples:
                 return None
             if not member:
                 self.ended = True
-                loggers.note_passed_members(self._shown, self._passed + self._tar.passed)
+                note_passed_members(self._shown, self._passed + self._tar.passed)
                 made = self._make_sample(self._tar.position)
             else:
                 key, extension, begin, offset, data = member
