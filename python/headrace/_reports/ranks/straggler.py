@@ -83,7 +83,7 @@ class _Judge:
         """Returns the verdict from the ranks' waits for their loaders: all that is known without arrivals."""
         if any(one.batches < _FEWEST or one.seconds <= 0 for one in self._figures.values()):
             return self.none("not enough data", f"{missing}; and few batches so far")
-        waits = {rank: one.waited_s / one.seconds for rank, one in self._figures.items()}
+        waits = {rank: _waited(one) for rank, one in self._figures.items()}
         *_, (before, _), (most, rank) = sorted((share, rank) for rank, share in waits.items())
         said = f"{missing}; rank {rank} waits {most:.0%} of the time for its loader, the next one {before:.0%}"
         if most - before < _WORTH or most < 2 * before:
@@ -182,15 +182,19 @@ class _Judge:
 
 
 def _waited(one: RankFigures) -> float:
-    return one.waited_s / one.seconds if one.seconds > 0 else 0.0
+    return _per_second(one.waited_s, one)
 
 
 def _delayed(one: RankFigures) -> float:
-    return one.delayed_s / one.seconds if one.seconds > 0 else 0.0
+    return _per_second(one.delayed_s, one)
 
 
 def _threads_delayed(one: RankFigures) -> float:
-    return one.threads_delayed_s / one.seconds if one.seconds > 0 else 0.0
+    return _per_second(one.threads_delayed_s, one)
+
+
+def _per_second(seconds: float, one: RankFigures) -> float:
+    return seconds / one.seconds if one.seconds > 0 else 0.0
 
 
 def _read_ms(one: RankFigures) -> float:

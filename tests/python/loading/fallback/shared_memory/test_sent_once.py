@@ -259,8 +259,8 @@ def test_other_picklers_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- in processes ----------------------------------------------------------------------------------------------------
 
 
-class Told(Dataset[Any]):
-    """Its samples tell what a worker has, which the worker writes to."""
+class Observing(Dataset[Any]):
+    """Its samples are what a worker has, which the worker writes to."""
 
     def __init__(self) -> None:
         self.array, self.frozen = np.arange(LARGE), readonly(np.arange(LARGE))
@@ -287,7 +287,7 @@ class Told(Dataset[Any]):
         return index, mine, self.names[-index], int(self.array[5:].sum()), self.started
 
 
-class ToldStream(Told, IterableDataset[Any]):
+class ObservingStream(Observing, IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         yield from map(self.__getitem__, range(4))
 
@@ -296,12 +296,12 @@ class ToldStream(Told, IterableDataset[Any]):
 @pytest.mark.parametrize(
     ("kind", "method", "more"),
     [
-        (Told, "spawn", {"persistent_workers": True}),
-        (Told, "forkserver", {"deferred_images": False}),
-        (ToldStream, "spawn", {}),
+        (Observing, "spawn", {"persistent_workers": True}),
+        (Observing, "forkserver", {"deferred_images": False}),
+        (ObservingStream, "spawn", {}),
     ],
 )
-def test_workers_make_what_torchs_make(kind: type[Told], method: str, more: dict[str, Any]) -> None:
+def test_workers_make_what_torchs_make(kind: type[Observing], method: str, more: dict[str, Any]) -> None:
     epochs, before = [], descriptors()
     for loader in (TorchDataLoader, headrace.DataLoader):
         dataset = kind()
@@ -319,7 +319,7 @@ def test_workers_make_what_torchs_make(kind: type[Told], method: str, more: dict
     assert not [one for one in descriptors() if "headrace-start" in one and one not in before]
 
 
-class Dying(Told):
+class Dying(Observing):
     def __getitem__(self, index: int) -> Any:
         mapped = "headrace-start" in Path("/proc/self/maps").read_text()
         if index == 5:
@@ -344,7 +344,7 @@ def test_a_killed_worker_leaves_nothing() -> None:
 def test_errors_are_raised_when_torch_raises_them(method: str) -> None:
     raised = []
     for loader in (TorchDataLoader, headrace.DataLoader):
-        dataset: Any = Told()
+        dataset: Any = Observing()
         dataset.value = threading.Lock()
         made = loader(dataset, num_workers=2, multiprocessing_context=method)
         with warnings.catch_warnings(record=True) as warned, pytest.raises(TypeError) as caught:
