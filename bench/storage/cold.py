@@ -107,14 +107,19 @@ def loaders(folder: Path, paths: list[Path], kind: str, cores: int) -> dict[str,
     return made
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.storage.cold", description=__doc__.splitlines()[0])
+def add_options(parser: argparse.ArgumentParser, files: int, rounds: int) -> None:
+    """Adds the options of benchmarks whose files are on a disk."""
     real = data_folder() / "imagenet_dev"
     parser.add_argument("--images", type=Path, default=real if real.is_dir() else PHOTOS, metavar="DIR")
     parser.add_argument("--folder", type=Path, help="on the disk that is measured (default: the temporary folder)")
-    parser.add_argument("--files", type=int, default=3000)
+    parser.add_argument("--files", type=int, default=files)
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.storage.cold", description=__doc__.splitlines()[0])
+    add_options(parser, files=3000, rounds=5)
     parser.add_argument("--kind", choices=("files", "tar"), default="files")
     options = parser.parse_args()
     os.sched_setaffinity(0, pick_cpus(options.cores))

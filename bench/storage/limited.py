@@ -30,9 +30,8 @@ from torch.utils.data import Dataset
 
 import headrace
 from bench.contenders._common import import_torchvision, torchvision_transform
-from bench.datasets import PHOTOS, data_folder
 from bench.machine import describe, pick_cpus
-from bench.storage.cold import BATCH, evict, laid_out
+from bench.storage.cold import BATCH, add_options, evict, laid_out
 
 READERS = 32
 LIMITS = {"50 MB/s": ("bps", 50_000_000), "150 MB/s": ("bps", 150_000_000), "1,000 requests/s": ("iops", 1000)}
@@ -97,12 +96,7 @@ def epoch_of(make: Callable[[], Any], files: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.storage.limited", description=__doc__.splitlines()[0])
-    real = data_folder() / "imagenet_dev"
-    parser.add_argument("--images", type=Path, default=real if real.is_dir() else PHOTOS, metavar="DIR")
-    parser.add_argument("--folder", type=Path, help="on the disk that is limited (default: the temporary folder)")
-    parser.add_argument("--files", type=int, default=1600)
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    add_options(parser, files=1600, rounds=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     os.sched_setaffinity(0, pick_cpus(options.cores))
