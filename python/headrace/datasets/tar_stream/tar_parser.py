@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import UNKNOWN_SIZE
-from headrace.datasets.tar_shards.tar_index import note_passed_members
 from headrace.datasets.tar_stream.sample_number import MOST_BYTES, StreamPosition
 
 
@@ -117,6 +116,8 @@ class ShardSamples:
             if member is None and not last:
                 return None
             if not member:
+                from headrace.datasets.tar_shards.tar_index import note_passed_members
+
                 self.ended = True
                 note_passed_members(self._shown, self._passed + self._tar.passed)
                 made = self._make_sample(self._tar.position)
