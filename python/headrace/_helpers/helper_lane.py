@@ -50,7 +50,7 @@ class _Pace:
         answered_at: when the newest answer came, or the connection was opened.
         silent_since: when it last answered, or was first asked.
         refusals: in a row.
-        reads: whether the helper reads the files itself.
+        differs: whether the helper has other bytes of a file of the dataset: all are sent from then on.
         work: what it has done.
         ended: set when the lane is closed.
     """
@@ -67,12 +67,17 @@ class _Pace:
     silent_since: float = 0.0
     warned: bool = False
     refusals: int = 0
-    reads: bool = False
+    differs: bool = False
     work: HelperWork = field(default_factory=HelperWork)
     ended: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     local: threading.local = field(default_factory=threading.local)
     connections: list[Connection] = field(default_factory=list)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the helper reads the files itself."""
+        return self.work.reads and not self.differs
 
     def drop_connection(self) -> None:
         """Closes the connection of this thread: what answers next may be another program."""
@@ -165,9 +170,10 @@ class _Meeting:
         if not asked.is_equal_to_helper(found):
             raise RefusedError("it makes other pixels of a probe than this machine")
         in_flight = max(2 * _SAMPLES[0], _SAMPLES_OF_A_THREAD * terms.threads)
-        reads = terms.dataset == asked.fingerprint and asked.has_files(found)
+        known = terms.dataset == asked.fingerprint != ""
+        reads = known and not self._pace.differs and asked.has_files(found)
         with self._pace.lock:
-            self._pace.reads, self._pace.work = reads, replace(self._pace.work, version=terms.version)
+            self._pace.work = replace(self._pace.work, version=terms.version, reads=reads)
             self._pace.wanted = wanted = min(_SAMPLES[1], in_flight // 2)
             self._pace.threads = min(_MOST_CONNECTIONS, -(-in_flight // wanted))
             self._pace.most = self._pace.most if self._pace.rest else wanted
@@ -177,7 +183,8 @@ class _Meeting:
     def check_one(self, connection: Connection, rows: npt.NDArray[np.int64]) -> None:
         """Compares the bytes of one of the files that the helper has read, now and then."""
         if not self.requests.has_one_file(connection, rows):
-            self._pace.reads = False
+            with self._pace.lock:
+                self._pace.differs, self._pace.work = True, replace(self._pace.work, reads=False)
             texts.warn(
                 f"helper {self._pace.address} has other bytes of a file of the dataset than this machine: from now on "
                 "files are sent; samples that it made before may be of its file",

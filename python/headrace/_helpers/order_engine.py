@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
+from headrace._base import loggers
 from headrace._base.native import core
 from headrace._engine.engine import Flight
 from headrace._engine.image_engine import GivenPlan, ImageEngine, SampleOptions
@@ -46,13 +47,14 @@ class OrderEngine(ImageEngine):
     Args:
         order: how.
         threads: number of native threads; 0: everything runs in the caller's thread.
+        points: where the rows of JPEGs begin, in which what is decoded here is noted; None: nowhere.
 
     Raises:
         ValueError: the order is none.
     """
 
-    def __init__(self, order: Order, threads: int) -> None:
-        self._order = order
+    def __init__(self, order: Order, threads: int, points: core.EntryPoints | None = None) -> None:
+        self._order, self._points = order, points
         layout = Layout(order.layout) if order.finished else Layout.CHANNELS_LAST
         recipe, decoding = read_recipe(order.recipe), Decoding("pillow", _LeavingLane)
         limits = np.array([(one.low, one.high) for one in recipe.columns if isinstance(one, Column)]).reshape(-1, 2)
@@ -84,7 +86,7 @@ class OrderEngine(ImageEngine):
             MessageError: the arrays do not fit each other or the recipe.
         """
         self._check_draws(draws, sizes)
-        return self._make(_table_of(sizes, files), np.arange(len(sizes)), draws, keep_table=False)
+        return self._make(self._table_of(sizes, files), np.arange(len(sizes)), draws, keep_table=False)
 
     def make_planned(self, text: Array, sizes: npt.NDArray[np.int64], files: Array) -> list[Array]:
         """Makes samples of files by plans, where the recipe has no steps.
@@ -105,7 +107,7 @@ class OrderEngine(ImageEngine):
             raise MessageError("the plans do not fit the files or the recipe")
         nothing: GivenPlan = ((0, 0), {"stages": [], "last": {"box": (0, 0, self.recipe.width, self.recipe.height)}})
         plans = [nothing if one is None else one for one in given]  # no image has this size
-        table, draws = _table_of(sizes, files), np.empty((len(sizes), 0))
+        table, draws = self._table_of(sizes, files), np.empty((len(sizes), 0))
         try:
             return self._make(table, np.arange(len(sizes)), draws, keep_table=False, plans=plans)
         except (RuntimeError, TypeError) as error:  # a parameter that the core does not take
@@ -119,6 +121,14 @@ class OrderEngine(ImageEngine):
         if rows.min() < 0 or rows.max() >= len(table):
             raise MessageError("there is no such row in the dataset")
         return self._make(table, rows, draws, keep_table=True)
+
+    def _table_of(self, sizes: npt.NDArray[np.int64], files: Array) -> core.BlobTable:
+        """Raises MessageError if the files have other sizes."""
+        if files.ndim != 1 or sizes.min() < 0 or sizes.max() > len(files) or int(sizes.sum()) != len(files):
+            raise MessageError("the sizes do not fit the files")
+        begins = np.cumsum(sizes) - sizes
+        table = core.BlobTable.of_spans([files.data], np.zeros(len(sizes), np.int64), begins, sizes)
+        return table if self._points is None else table.entered_by(self._points)
 
     def _check_draws(self, draws: npt.NDArray[np.float64], samples: npt.NDArray[np.int64]) -> None:
         if samples.ndim != 1 or not len(samples) or draws.shape != (len(samples), len(self.recipe.columns)):
@@ -197,13 +207,6 @@ def planned_probe_of(order: bytes) -> tuple[list[Array], list[Array]]:
         engine.close()
 
 
-def _table_of(sizes: npt.NDArray[np.int64], files: Array) -> core.BlobTable:
-    """Raises MessageError if the files have other sizes."""
-    if files.ndim != 1 or sizes.min() < 0 or sizes.max() > len(files) or int(sizes.sum()) != len(files):
-        raise MessageError("the sizes do not fit the files")
-    return core.BlobTable.of_spans([files.data], np.zeros(len(sizes), np.int64), np.cumsum(sizes) - sizes, sizes)
-
-
 def _request_of(edge: int, columns: tuple[AnyColumn, ...]) -> list[Array]:
     files = _files_of(edge)
     return [Draws(columns, 0).batch(0, range(len(files)), [0] * len(files)), *_arrays_of(files)]
@@ -224,6 +227,15 @@ def _files_of(edge: int) -> list[bytes]:
         rough.resize((int(scale * size[1]), int(scale * size[0]))).save(buffer, "JPEG", quality=90, **options)
         files.append(buffer.getvalue())
     return files
+
+
+def fingerprint_of(dataset: BlobDataset) -> str:
+    """Returns what a loader and a helper know a dataset by; "" where that cannot be found out: files are sent then."""
+    try:
+        return dataset.fingerprint()
+    except Exception as error:  # a dataset of a program's own may raise any
+        loggers.loading.info("helpers do not read the files of a dataset without a fingerprint: %s", str(error))
+        return ""
 
 
 def checksums_of(dataset: BlobDataset, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ from headrace._engine.image_engine import GivenPlan, ImageEngine
 from headrace._helpers import messages
 from headrace._helpers.connection import Connection
 from headrace._helpers.messages import Array, Order
-from headrace._helpers.order_engine import are_equal, checksums_of, planned_probe_of, probe_of
+from headrace._helpers.order_engine import are_equal, checksums_of, fingerprint_of, planned_probe_of, probe_of
 from headrace._helpers.plan_text import write_plans
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe_text import write_recipe
@@ -82,7 +82,7 @@ class RowRequests(Requests):
     def __init__(self, engine: ImageEngine, source: BlobDataset) -> None:
         super().__init__(engine)
         self._columns, self._source = engine.recipe.columns, source
-        self.fingerprint = source.fingerprint()
+        self.fingerprint = fingerprint_of(source)
 
     def _probe(self) -> tuple[str, list[Array], list[Array]]:
         return messages.SAMPLES_PATH, *probe_of(self.order, self._columns)

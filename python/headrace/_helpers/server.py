@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 import socket
 import threading
 from collections import OrderedDict
@@ -11,17 +12,18 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from headrace._base import loggers
+from headrace._base import control_group, loggers
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Order, Terms
-from headrace._helpers.order_engine import OrderEngine, checksums_of
+from headrace._helpers.order_engine import OrderEngine, checksums_of, fingerprint_of
 from headrace._storage.entry_points.entry_points import EntryPoints
 from headrace.datasets.sources import BlobDataset, checked_table
 
 _MOST_ORDERS = 8  # that are kept, each with threads
 _MOST_CONNECTIONS = 512  # each has a thread
 _IDLE_S = 600.0  # of a connection without requests
-_LEARNED = "1 GB"  # of where the rows of the dataset's JPEGs begin
+_LEARNED = 10**9  # bytes at most of where the rows of JPEGs begin, and the share of the memory
+_LEARNED_SHARE = 32
 
 
 class _OrderError(ValueError):
@@ -36,6 +38,10 @@ class HelperServer(ThreadingHTTPServer):
         threads: number of threads that make samples.
         token: the secret that requests must have; "": none is asked for.
         dataset: whose samples are read here where a loader has the same dataset; None: loaders send the files.
+
+    Attributes:
+        samples: number of samples that were made.
+        points: where the rows of JPEGs begin that were decoded here, of the dataset and of files that were sent.
     """
 
     daemon_threads = True
@@ -46,9 +52,9 @@ class HelperServer(ThreadingHTTPServer):
     ) -> None:
         self.threads, self.token = threads, token
         self._dataset = dataset
-        self.terms = Terms.of_this_machine(threads, "" if dataset is None else dataset.fingerprint())
-        points = None if dataset is None else EntryPoints(_LEARNED)
-        self._table = None if dataset is None or points is None else checked_table(dataset).entered_by(points.native)
+        self.terms = Terms.of_this_machine(threads, "" if dataset is None else fingerprint_of(dataset))
+        self.points = EntryPoints(_learned_bytes())
+        self._table = None if dataset is None else checked_table(dataset).entered_by(self.points.native)
         self.samples = 0
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
@@ -63,7 +69,7 @@ class HelperServer(ThreadingHTTPServer):
         with self._lock:
             if name in self._engines:
                 return
-            self._engines[name] = OrderEngine(order, self.threads)
+            self._engines[name] = OrderEngine(order, self.threads, self.points.native)
             if len(self._engines) > _MOST_ORDERS:
                 self._engines.popitem(last=False)  # it ends with the last request that uses it
 
@@ -118,6 +124,11 @@ class HelperServer(ThreadingHTTPServer):
             engines, self._engines = list(self._engines.values()), OrderedDict()
         for one in engines:
             one.close()
+
+
+def _learned_bytes() -> int:
+    memory, limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), control_group.memory_limit()
+    return min(_LEARNED, (memory if limit is None else min(memory, limit)) // _LEARNED_SHARE)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -7,18 +7,16 @@ import pickle
 import random
 import shutil
 import signal
-import time
 import warnings
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from faulty_proxy import Faults, proxy
+from helped_loaders import assert_helped, eager, epochs, loader_of, work_of
 from helper_servers import address_of, ended, helper, started_process
 from torch.utils.data import TensorDataset
 
@@ -26,12 +24,10 @@ import headrace
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace._cli.main import main
-from headrace._engine.counters.helper_work import HelperWork
 from headrace._helpers import helper_lane, messages, requests
 from headrace._helpers.server import HelperServer
 from support import (
     TENSOR,
-    WATCHDOG_S,
     assert_same,
     data_folder,
     eventually,
@@ -41,55 +37,15 @@ from support import (
     train,
 )
 
+__all__ = ["eager"]
+
+pytestmark = pytest.mark.usefixtures("eager")
 COUNT = 96
-
-
-def epochs() -> Iterator[int]:
-    """Numbers of epochs, until a test takes too long: on a busy machine helpers get work late."""
-    end = time.monotonic() + WATCHDOG_S
-    for number in count():
-        if time.monotonic() > end:
-            return
-        yield number
-
-
-@pytest.fixture(autouse=True)
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Helpers take all samples but one: small ones are made here before an answer arrives."""
-    monkeypatch.setattr(helper_lane.HelperLane, "_samples_made_here", lambda self, seconds: 1)
 
 
 def photographs(transform: Any = None) -> headrace.EncodedImages:
     """Photographs of 250 pixels; PNGs with private chunks, which are left to Pillow, among them."""
     return headrace.EncodedImages(pictures(24, 250) * 4, list(range(COUNT)), transform or train(96))
-
-
-def loader_of(dataset: Any, *helpers: str, **options: Any) -> DataLoader[Any]:
-    given: dict[str, Any] = {
-        "batch_size": 16,
-        "shuffle": True,
-        "num_workers": 1,
-        "prefetch_factor": 5,
-        "persistent_workers": True,
-    }
-    given |= {"seed": 7, **options}
-    return DataLoader(dataset, helpers=list(helpers) or None, **given)
-
-
-def assert_helped(dataset: Any, servers: list[HelperServer], **options: Any) -> None:
-    """Asserts that epochs with helpers are those without, and that each helper has made samples."""
-    loader = loader_of(dataset, *map(address_of, servers), **options)
-    alone = loader_of(dataset, **options)
-    for _ in epochs():
-        assert_same(loader, alone)
-        if all(server.samples > 20 for server in servers):
-            return
-    pytest.fail("a helper has made nothing")
-
-
-def work_of(loader: DataLoader[Any]) -> HelperWork:
-    """What the only helper of a loader has done in the newest epoch."""
-    return next(iter(loader.stats().helpers.values()))
 
 
 RECIPES: dict[str, tuple[Any, dict[str, Any]]] = {

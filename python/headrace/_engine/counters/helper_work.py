@@ -17,6 +17,7 @@ class HelperWork:
         seconds: how long these took, summed over the connections.
         failures: requests that it did not answer in time, or not with what was agreed.
         version: headrace's there; "" as long as it has not answered.
+        reads: whether it reads the dataset's files itself; otherwise they are sent.
         refused: why it is not used; "": it is.
         trouble: why the newest request failed; "": it did not.
     """
@@ -27,6 +28,7 @@ class HelperWork:
     seconds: float = 0.0
     failures: int = 0
     version: str = ""
+    reads: bool = False
     refused: str = ""
     trouble: str = ""
 
@@ -50,6 +52,7 @@ class HelperWork:
             self.seconds + other.seconds,
             self.failures + other.failures,
             other.version or self.version,
+            other.reads or self.reads,
             other.refused or self.refused,
             other.trouble or self.trouble,
         )
@@ -62,7 +65,8 @@ class HelperWork:
         each = f", {1e3 * self.seconds / self.requests:.1f} ms a request" if self.requests else ""
         lost = f", {self.failures} requests failed" if self.failures else ""
         lost += f": {self.trouble}" if self.trouble else ""
-        return f"made {self.samples:,} samples, {self.bytes / 1e6:,.1f} MB there and back{each}{lost}"
+        read = " of files that it reads" if self.reads else ""
+        return f"made {self.samples:,} samples{read}, {self.bytes / 1e6:,.1f} MB there and back{each}{lost}"
 
 
 def work_since(now: Mapping[str, HelperWork], before: Mapping[str, HelperWork]) -> dict[str, HelperWork]:
