@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import warnings
@@ -23,6 +24,7 @@ from torch.utils.data import TensorDataset
 import headrace
 from headrace import DataLoader
 from headrace import transforms as T
+from headrace._base.version import __version__
 from headrace._cli.main import main
 from headrace._helpers import helper_lane, messages, requests
 from headrace._helpers.server import HelperServer
@@ -271,7 +273,8 @@ def test_what_helpers_make_is_published(tmp_path: Path, capsys: pytest.CaptureFi
 
     def seen_by_top() -> bool:
         assert main(["top", str(os.getpid()), "--once", "--folder", str(tmp_path)]) == 0
-        return f"helper {address_of(server)}: " in capsys.readouterr().out
+        seen = f"helper {address_of(server)}: [1-9][0-9]* samples, [0-9.]+/s, [0-9.]+ m?s a request, .* headrace [0-9]"
+        return re.search(seen, " ".join(capsys.readouterr().out.split())) is not None
 
     with helper() as server, headrace.publish(folder=tmp_path, prometheus=registry, every_s=0.1):
         loader = loader_of(photographs(), address_of(server))
@@ -280,6 +283,8 @@ def test_what_helpers_make_is_published(tmp_path: Path, capsys: pytest.CaptureFi
         made = found["headrace_helper_samples"][0]
         assert made.labels["helper"] == address_of(server) and made.value >= work_of(loader).samples
         assert found["headrace_helper_transferred_bytes"][0].value > 96 * 96 * 3 * made.value
+        assert found["headrace_helper_requests"][0].value > 0 < found["headrace_helper_request_seconds"][0].value
+        assert [(one.labels["version"], one.value) for one in found["headrace_helper_works"]] == [(__version__, 1.0)]
         assert eventually(seen_by_top)
 
 

@@ -32,6 +32,11 @@ class HelperWork:
     refused: str = ""
     trouble: str = ""
 
+    @property
+    def works(self) -> bool:
+        """Whether the helper is used, and has answered the newest request."""
+        return bool(self.version) and not (self.refused or self.trouble)
+
     def since(self, before: HelperWork) -> HelperWork:
         """Returns what was done since `before`, with the version and the refusal of now."""
         return replace(

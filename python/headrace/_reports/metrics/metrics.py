@@ -47,6 +47,8 @@ _BY_STAGE = (
     ("python_s", "python.busy", "s", "part", "Time in Python by part, summed over threads."),
     ("helper_samples", "helper.samples", "{sample}", "helper", "Samples that other machines made."),
     ("helper_bytes", "helper.transferred", "By", "helper", "Bytes sent to other machines, and received from them."),
+    ("helper_requests", "helper.requests", "{request}", "helper", "Requests that other machines answered."),
+    ("helper_s", "helper.request", "s", "helper", "Time of these requests, summed over connections."),
     ("helper_failures", "helper.failures", "{request}", "helper", "Requests that other machines did not answer."),
 )
 
@@ -86,6 +88,14 @@ def _gauges(found: list[tuple[Labels, Look, Totals]]) -> Iterator[Metric]:
         for labels, look in seen
     ]
     yield Metric("bottleneck", "gauge", "1", "1 for the bottleneck of the newest epoch.", verdicts)
+    helpers = [
+        ({**labels, "helper": address, "version": work.version}, float(work.works))
+        for labels, look in seen
+        for address, work in look.stats.helpers.items()
+    ]
+    yield Metric(
+        "helper.works", "gauge", "1", "1 for a helper whose newest request was answered, otherwise 0.", helpers
+    )
 
 
 def _of_the_job(job: JobVerdict | None) -> Iterator[Metric]:

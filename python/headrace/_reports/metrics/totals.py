@@ -20,8 +20,8 @@ class Totals:
         idle_s: seconds that native threads waited for work, summed over threads.
         stage_s, stage_samples: seconds and samples by native stage, summed over threads.
         python_s: seconds in Python by part, as in ``Stats.python_s``.
-        helper_samples, helper_bytes, helper_failures: samples that other machines made, bytes there and back, and
-            requests that failed, by their addresses.
+        helper_samples, helper_bytes, helper_requests, helper_s, helper_failures: samples that other machines made,
+            bytes there and back, requests that were answered, their seconds, and requests that failed, by addresses.
     """
 
     epochs: int = 0
@@ -37,6 +37,8 @@ class Totals:
     python_s: dict[str, float] = field(default_factory=dict)
     helper_samples: dict[str, int] = field(default_factory=dict)
     helper_bytes: dict[str, int] = field(default_factory=dict)
+    helper_requests: dict[str, int] = field(default_factory=dict)
+    helper_s: dict[str, float] = field(default_factory=dict)
     helper_failures: dict[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -56,6 +58,8 @@ class Totals:
             dict(stats.python_s),
             {address: one.samples for address, one in stats.helpers.items()},
             {address: one.bytes for address, one in stats.helpers.items()},
+            {address: one.requests for address, one in stats.helpers.items()},
+            {address: one.seconds for address, one in stats.helpers.items()},
             {address: one.failures for address, one in stats.helpers.items()},
         )
 

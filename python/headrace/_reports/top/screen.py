@@ -136,8 +136,7 @@ class Screen:
             yield _stage_table(one)
         helpers: Any = one.stats.get("helpers", {})
         for address, work in helpers.items():
-            made = f"{work['samples']:,} samples, {work['bytes'] / 1e6:,.0f} MB, {work['failures']} requests failed"
-            yield Text(strip_control_characters(f"helper {address}: {work['refused'] or made}"))
+            yield Text(strip_control_characters(f"helper {address}: {_describe_helper(work, one.stats)}"))
         yield Text()
         for line in one.verdict:
             name, _, rest = strip_control_characters(line).partition(": ")
@@ -174,6 +173,18 @@ class Screen:
             shares = bar(one.working, wide, (GOOD, BAD), self._ascii)
             shares.append(f"  works {one.working:.0%}, waits {1 - one.working:.0%}")
             yield labelled("consumer", shares, _LABEL)
+
+
+def _describe_helper(work: Any, stats: Any) -> str:
+    """Returns what a helper has done in the epoch, and at which rate."""
+    if work["refused"] or not work["version"]:
+        return str(work["refused"] or work["trouble"] or "was not needed")
+    took = sum(stats.get(name, {}).get("total_s", 0.0) for name in ("steps", "waits"))
+    rate = f", {per_second(work['samples'] / took)}/s" if took else ""
+    wait = f", {milliseconds(1e3 * work['seconds'] / work['requests'])} a request" if work["requests"] else ""
+    made = f"{work['samples']:,} samples{rate}{wait}, {work['bytes'] / 1e6:,.0f} MB"
+    reads = ", reads the files" if work.get("reads") else ""
+    return f"{made}, {work['failures']} requests failed; headrace {work['version']}{reads}"
 
 
 def _stage_table(one: LoaderFigures) -> Table:
