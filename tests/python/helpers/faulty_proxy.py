@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -19,12 +20,14 @@ class Faults:
 
     Attributes:
         damaged, cut: probability that a chunk of 16 KB has a changed byte, or is the last of its connection.
+        reset: probability that a chunk is not passed on, and its sender gets a reset of the connection.
         delay_s: before each chunk that begins a message.
         rate: bytes a second; 0: no limit.
     """
 
     damaged: float = 0.0
     cut: float = 0.0
+    reset: float = 0.0
     delay_s: float = 0.0
     rate: float = 0.0
 
@@ -65,6 +68,11 @@ class Proxy:
                 if self._chance.random() < faults.damaged:
                     chunk[self._chance.randrange(len(chunk))] ^= 1 << self._chance.randrange(8)
                     self.injected += 1
+                if self._chance.random() < faults.reset:
+                    self.injected += 1
+                    source.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    source.close()
+                    break
                 target.sendall(chunk)
                 if self._chance.random() < faults.cut:
                     self.injected += 1

@@ -152,9 +152,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         Faults(cut=0.05),
         Faults(delay_s=0.03),
         Faults(rate=12.5e6),
-        Faults(damaged=0.02, cut=0.02, delay_s=0.01),
+        Faults(reset=0.05),
+        Faults(damaged=0.01, cut=0.01, reset=0.01, delay_s=0.03, rate=12.5e6),
     ],
-    ids=["damaged", "cut", "delayed", "slow", "all"],
+    ids=["damaged", "cut", "delayed", "slow", "reset", "all"],
 )
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.filterwarnings("ignore:helper .* is not used")  # a damaged answer may read like a refusal
@@ -164,7 +165,7 @@ def test_a_bad_network_loses_and_changes_nothing(faults: Faults) -> None:
         loader, alone = loader_of(dataset, f"127.0.0.1:{between.port}"), loader_of(dataset)
         for _ in epochs():
             assert_same(loader, alone)
-            if server.samples > 40 and (between.injected or not (faults.damaged or faults.cut)):
+            if server.samples > 40 and (between.injected or not (faults.damaged or faults.cut or faults.reset)):
                 break
 
 
