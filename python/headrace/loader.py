@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headrace._base.errors import SampleError
     from headrace._base.types import AnyPath, State
     from headrace._engine.engine import Engine
+    from headrace._helpers.given import RayHelpers
     from headrace._loading.autotune.budget import AutoWorkers
     from headrace._loading.epoch import checkpoint
     from headrace._loading.epoch.epochs import Epochs
@@ -62,9 +63,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
 
     Args:
         dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles`` and the other datasets of
-            ``headrace.datasets``, torchvision's image folders, CIFAR and MNIST datasets, their ``Subset`` and
-            ``ConcatDataset``, and ``StackDataset``, with transforms of ``headrace.transforms`` or torchvision's of the
-            same names.
+            ``headrace.datasets``, torchvision's image folders, CIFAR and MNIST datasets, their ``Subset``,
+            ``ConcatDataset`` and ``StackDataset``, with transforms of ``headrace.transforms`` or torchvision.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested. ``"auto"``:
             found while the loader works, within this rank's cores and memory, or those of a ``headrace.AutoWorkers``.
@@ -110,8 +110,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             loaders and by torch's workers. Bytes, such as ``"1 GB"``, or a `headrace.EntryPoints`. None: never.
         video_index: a folder, or a `headrace.Cache`, for where frames of videos are, which later runs and other ranks
             then need not learn. ``"auto"``: torch's workers share it, in 256 MB at most. None: each learns it.
-        helpers: addresses of ``headrace serve`` on other machines, such as ``["10.0.0.2:9917"]``, or ``"ray"``: they
-            make samples that the threads here would make last. Batches do not depend on them.
+        helpers: addresses of ``headrace serve``, such as ``["10.0.0.2:9917"]``; ``"ray"``, or a `headrace.RayHelpers`:
+            other machines make samples that the threads here would make last. Batches do not depend on them.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
@@ -168,7 +168,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
         video_index: Cache | AnyPath | None = "auto",
-        helpers: Sequence[str] | Literal["ray"] | None = None,
+        helpers: Sequence[str] | Literal["ray"] | RayHelpers | None = None,
         prefetch_bytes: int | str | None = None,
     ) -> None:
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Terms
@@ -53,10 +53,6 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-#: The argument `helpers` of a loader, checked.
-Helpers: TypeAlias = "tuple[Address, ...] | Literal['ray']"
-
-
 def token_here() -> str:
     """Returns the token of this process, of the variable HEADRACE_TOKEN.
 
@@ -71,25 +67,6 @@ def token_here() -> str:
 
 def _address_here(host: str, port: int) -> Address:
     return Address(host, port, token_here())
-
-
-def checked_helpers(given: object) -> Helpers:
-    """Returns the addresses of a loader's argument, or ``"ray"``. The token is that of the variable HEADRACE_TOKEN.
-
-    Raises:
-        TypeError, ValueError: they are none.
-    """
-    if given is None:
-        return ()
-    if given == "ray":
-        return "ray"
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise TypeError(f'helpers must be "ray", or a list of addresses such as ["10.0.0.2:9917"], not {given!r}')
-    token = token_here()
-    found = tuple(one if isinstance(one, Address) else Address.of(one, token) for one in given)
-    if len(set(found)) < len(found):
-        raise ValueError("helpers has an address twice")
-    return found
 
 
 class RefusedError(Exception):

@@ -6,7 +6,8 @@ import secrets
 import threading
 from typing import Any
 
-from headrace._helpers.connection import Address, Helpers
+from headrace._helpers.connection import Address
+from headrace._helpers.given import Helpers, RayHelpers
 
 _NAMESPACE = "headrace"
 _START_S = 10.0  # for new helpers to start; later ones serve the next epoch
@@ -15,7 +16,7 @@ _lock = threading.Lock()
 _asked: dict[tuple[str, str], tuple[Any, Any]] = {}
 
 
-class RayHelper:
+class NodeHelper:
     """An actor with a helper that listens at the address of its node.
 
     Args:
@@ -43,14 +44,14 @@ class RayHelper:
 
 def addresses_of(helpers: Helpers) -> tuple[Address, ...]:
     """Returns the addresses that a loader's argument stands for now; see `ray_addresses`."""
-    return ray_addresses() if helpers == "ray" else helpers
+    return ray_addresses(helpers) if isinstance(helpers, RayHelpers) else helpers
 
 
-def ray_addresses() -> tuple[Address, ...]:
-    """Returns the addresses of a helper on each node of the Ray cluster but this one, whose cores a loader has anyway.
+def ray_addresses(given: RayHelpers) -> tuple[Address, ...]:
+    """Returns the addresses of helpers on nodes of the Ray cluster but this one, whose cores a loader has anyway.
 
-    An actor of a node serves all processes of the cluster that ask for it, and ends with those. It has as many threads
-    as the node has CPUs for Ray, and reserves them: where these are in use, it starts later.
+    An actor of a node serves all processes of the cluster that ask for it, and ends with those. It reserves its CPUs,
+    each for a thread: where these are in use, it starts later. Nodes that have a helper already are taken first.
 
     Raises:
         ImportError: Ray is not installed.
@@ -63,19 +64,22 @@ def ray_addresses() -> tuple[Address, ...]:
     if not ray.is_initialized():
         raise RuntimeError('helpers="ray" needs a cluster: call ray.init() before the loader is made')
     here, session = ray.get_runtime_context().get_node_id(), ray.get_runtime_context().get_job_id()
+    others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != here]
+    alive = {node["NodeID"] for node in others}
     nodes = {
-        node["NodeID"]: int(node["Resources"].get("CPU", 0))
-        for node in ray.nodes()
-        if node["Alive"] and node["NodeID"] != here and node["Resources"].get("CPU", 0) >= 1
+        node["NodeID"]: given.cores or int(node["Resources"].get("CPU", 0))
+        for node in others
+        if _has(node["Resources"], given)
     }
     with _lock:
-        for key in [one for one in _asked if one[0] != session or one[1] not in nodes]:
+        for key in [one for one in _asked if one[0] != session or one[1] not in alive]:
             del _asked[key]
-        new = [node for node in nodes if (session, node) not in _asked]
+        chosen = sorted(nodes, key=lambda node: ((session, node) not in _asked, node))[: given.nodes]
+        new = [node for node in chosen if (session, node) not in _asked]
         for node in new:
-            actor = _actor_on(ray, node, nodes[node])
+            actor = _actor_on(ray, node, nodes[node], given.memory_bytes)
             _asked[session, node] = actor, actor.address.remote()
-        answers = [answer for _, answer in _asked.values()]
+        answers = [_asked[session, node][1] for node in chosen]
     found = []
     ready = ray.wait(answers, num_returns=len(answers), timeout=_START_S if new else 0.1)[0] if answers else []
     for answer in ready:
@@ -86,7 +90,12 @@ def ray_addresses() -> tuple[Address, ...]:
     return tuple(found)
 
 
-def _actor_on(ray: Any, node: str, cores: int) -> Any:
+def _has(resources: dict[str, float], given: RayHelpers) -> bool:
+    """Returns whether a node has what a helper reserves."""
+    return resources.get("CPU", 0) >= (given.cores or 1) and resources.get("memory", 0) >= given.memory_bytes
+
+
+def _actor_on(ray: Any, node: str, cores: int, memory: int) -> Any:
     """Returns the helper of a node; it is started if there is none."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -95,7 +104,8 @@ def _actor_on(ray: Any, node: str, cores: int) -> Any:
         "namespace": _NAMESPACE,
         "get_if_exists": True,
         "num_cpus": cores,
+        "memory": memory or None,
         "max_concurrency": 2,
         "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
     }
-    return ray.remote(RayHelper).options(**options).remote(cores)
+    return ray.remote(NodeHelper).options(**options).remote(cores)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 import pytest
 
 import headrace
-from headrace import DataLoader
+from headrace import DataLoader, RayHelpers
 from support import output_of, pictures, train
 
 PROGRAM = """
@@ -13,7 +16,7 @@ import os, sys, time
 import ray
 from ray.cluster_utils import Cluster
 import headrace
-from headrace import DataLoader
+from headrace import DataLoader, RayHelpers
 from headrace._helpers import helper_lane
 from headrace._helpers.ray_helpers import ray_addresses
 from support import assert_same, pictures, train
@@ -47,10 +50,15 @@ def epochs(helpers):
             return True
     return False
 
+one = RayHelpers(nodes=1, cores=1, memory="50 MB")
+few = ray_addresses(one)
+reserved = {name: ray.cluster_resources()[name] - ray.available_resources()[name] for name in ("CPU", "memory")}
+print("found:", len(few) == 1 and few == ray_addresses(one) and reserved == {"CPU": 1.0, "memory": 50e6})
+print("found:", all(ray_addresses(one) == () for one in (RayHelpers(cores=2), RayHelpers(memory=10**18))))
 print("found:", epochs(2))
-first = ray_addresses()
+first = ray_addresses(RayHelpers())
 time.sleep(3)
-print("found:", first == ray_addresses() and epochs(2))  # the same helpers, still there
+print("found:", first == ray_addresses(RayHelpers()) and epochs(2))  # the same helpers, still there
 epoch(lambda: cluster.remove_node(nodes[0], allow_graceful=False))
 print("found:", epochs(1))
 epoch(lambda: cluster.add_node(num_cpus=1))
@@ -67,7 +75,7 @@ def test_nodes_leave_and_join() -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     out = output_of(PROGRAM)
     found = [line for line in out.splitlines() if line.startswith("found:")]  # among Ray's lines
-    assert found == ["found: True"] * 4
+    assert found == ["found: True"] * 6
 
 
 def test_a_cluster_is_needed() -> None:
@@ -76,3 +84,15 @@ def test_a_cluster_is_needed() -> None:
     dataset = headrace.EncodedImages(pictures(6), list(range(6)), train(32))
     with pytest.raises(RuntimeError, match=r'helpers="ray" needs a cluster: call ray.init\(\)'):
         list(DataLoader(dataset, num_workers=1, helpers="ray"))
+
+
+def test_what_nodes_are_is_checked() -> None:
+    assert pickle.loads(pickle.dumps(RayHelpers(2, 8, "4 GB"))) == RayHelpers(2, 8, "4 GB")
+    assert RayHelpers(memory="4 GB").memory_bytes == 4 * 10**9 and RayHelpers().memory_bytes == 0
+    wrong: dict[str, Any]
+    for wrong in ({"nodes": 0}, {"nodes": True}, {"cores": 1.5}, {"cores": -1}, {"memory": "much"}, {"memory": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            RayHelpers(**wrong)
+    loader = DataLoader(headrace.EncodedImages(pictures(6), list(range(6)), train(32)), helpers=RayHelpers(nodes=1))
+    assert loader.helpers == RayHelpers(nodes=1)
+    assert DataLoader(loader.dataset, helpers="ray").helpers == RayHelpers()

@@ -11,7 +11,7 @@ import torch
 
 if TYPE_CHECKING:
     from headrace._base.types import State
-    from headrace._helpers.connection import Helpers
+    from headrace._helpers.given import Helpers
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.video_indexes.shared_indexes import SharedIndexes, VideoIndex
 
@@ -23,7 +23,7 @@ OutTransform = Callable[[Any], Any]
 class OwnArguments:
     """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, bytes for
     `entry_points` are an object, a text for `prefetch_bytes` is a number, a folder for `video_index` is a Cache, and
-    `helpers` are addresses."""
+    `helpers` are addresses, or nodes of a Ray cluster."""
 
     seed: int | None
     device: torch.device | str | None

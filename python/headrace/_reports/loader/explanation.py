@@ -14,6 +14,7 @@ from headrace._base.native import core
 from headrace._base.ranks import World
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import decoding_threads, destination_for
+from headrace._helpers.given import RayHelpers
 from headrace._loading.autotune.tuner_summary import Tuned
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import order_of
@@ -87,7 +88,8 @@ def _explain_use_of_helpers(settings: Settings, why: str, *, of_records: bool = 
         return []
     if why:
         return [Part("helpers", "unused", f"no sample is made on another machine: {why}")]
-    where = "the nodes of Ray's cluster" if settings.helpers == "ray" else ", ".join(map(str, settings.helpers))
+    given = settings.helpers
+    where = "nodes of Ray's cluster" if isinstance(given, RayHelpers) else ", ".join(map(str, given))
     alone = "; several views of a file are made here" if of_records else ""
     return [Part("helpers", "native", f"{where} make what the threads here would make last{alone}")]
 
