@@ -31,6 +31,7 @@ CLOSED = (
     "no_b_frames.mp4",
     "no_pyramid.mp4",
     "variable.mp4",
+    "variable.mkv",
     "fragmented.mp4",
     "late.mp4",
     "ntsc.mp4",
@@ -140,7 +141,15 @@ def test_what_decord_does_not_always_decode_is_decords(videos: Path) -> None:
     assert list(counts.by_library()) == ["decord"]
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - {*CLOSED, "x265.mkv"}))
+def test_a_file_that_decord_does_not_open(videos: Path) -> None:
+    path = make_video(videos / "no_cues.mkv", *KINDS["no_cues.mkv"])
+    with pytest.raises(decord.DECORDError, match="broken metadata"):
+        read(path)
+    with deferred_here(ImageCounts()), pytest.raises(decord.DECORDError, match="broken metadata"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {*CLOSED, "x265.mkv", "no_cues.mkv"}))
 def test_others_are_decords(videos: Path, name: str) -> None:
     path = make_video(videos / name, *KINDS[name])
     counts = ImageCounts()

@@ -6,19 +6,30 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
-from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
+from video_files import (
+    FRAMES,
+    INDEXED,
+    PASSED_ON,
+    cut_video,
+    forget_videos,
+    lose_index,
+    make_video,
+    turn_video,
+    why_no_torchcodec,
+)
 
-pytest.importorskip("av", exc_type=ImportError)
+av = pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
-from torchcodec import samplers
-from torchcodec.decoders import VideoDecoder
+from torchcodec import samplers  # noqa: E402 - after the check
+from torchcodec.decoders import VideoDecoder  # noqa: E402
 
 OFTEN = "x264.mp4", "open_groups.mp4", "x265_open_groups.mp4"  # compared with more requests
 
@@ -165,6 +176,24 @@ def test_turned(videos: Path) -> None:
     check(turn_video(whole, videos / "turned.mp4"), 0)
 
 
+def test_without_an_index_in_the_file(videos: Path) -> None:
+    whole = make_video(videos / "x264.avi", *PASSED_ON["x264.avi"])
+    counts = check(lose_index(whole, videos / "no_index.avi"), 0, shuffled=False)
+    assert counts.native == 0
+
+
+def test_pyavs_own_door_stays_closed(videos: Path) -> None:
+    """`av.open` and its frames are PyAV's."""
+    path = make_video(videos / "x264.mp4", *INDEXED["x264.mp4"])
+    plain, counts = av.open, ImageCounts()
+    with deferred_here(counts):
+        assert av.open is plain
+        with av.open(str(path)) as container:
+            frame = next(container.decode(video=0))
+            assert type(frame) is av.VideoFrame and type(frame.to_ndarray(format="rgb24")) is np.ndarray
+    assert counts.native == 0 and not counts.by_others
+
+
 def test_a_changed_file_is_read_again(videos: Path, tmp_path: Path) -> None:
     path = tmp_path / "changes.mp4"
     for name in ("x264.mp4", "no_b_frames.mp4"):
@@ -216,10 +245,12 @@ def test_damaged_files(videos: Path, tmp_path: Path, seed: int) -> None:
             )
 
 
-@pytest.mark.parametrize("source", ["missing.mp4", "text.mp4", "empty.mp4", b"bytes", 3, None])
-def test_errors_are_torchcodecs(tmp_path: Path, source: Any) -> None:
+@pytest.mark.parametrize("source", ["missing.mp4", "text.mp4", "empty.mp4", "huge.mp4", b"bytes", 3, None])
+def test_errors_are_torchcodecs(videos: Path, tmp_path: Path, source: Any) -> None:
     (tmp_path / "text.mp4").write_text("no video")
     (tmp_path / "empty.mp4").touch()
+    whole = make_video(videos / "x264.mp4", *INDEXED["x264.mp4"]).read_bytes()
+    (tmp_path / "huge.mp4").write_bytes(b"\x7f\xff\xff\xff" + whole[4:])  # a header of 2 GB
     given = tmp_path / source if isinstance(source, str) else source
     with pytest.raises(Exception) as plain:
         VideoDecoder(given)
