@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +300,28 @@ def test_one_thread_decodes_the_frames_of_a_sample(videos: Path, monkeypatch: py
     loader = DataLoader(data, batch_size=2, num_workers=2)
     assert assert_equal_batches(loader, TorchDataLoader(data, batch_size=2)) == 1
     assert sorted(name for name, _ in opened) == [path.name for path in sorted(paths)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_thread_holds_the_frames_of_one_sample(videos: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, lock, alive, most = video_clips.open_clip, threading.Lock(), weakref.WeakSet[Any](), 0
+
+    def open_clip(*args: Any) -> Any:
+        nonlocal most
+        clip = plain(*args)
+        with lock:
+            alive.add(clip)
+            most = max(most, len(alive))
+        return clip
+
+    monkeypatch.setattr(frame_lane, "open_clip", open_clip)
+    data = Videos([often(videos)[0]] * 24, None, v2.CenterCrop(32), clips=uniform_frames(6))
+    loader = DataLoader(data, batch_size=2, num_workers=threads, prefetch_factor=8)
+    assert sum(len(clips) for clips in loader) == 24
+    assert 1 <= most <= threads
+    loader.close()
+    gc.collect()
+    assert not alive
 
 
 def test_no_frame_is_waited_for_in_vain(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
