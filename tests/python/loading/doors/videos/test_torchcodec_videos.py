@@ -159,6 +159,26 @@ def test_usual_files_are_decoded_from_the_index(videos: Path) -> None:
     assert not counts.by_others
 
 
+def test_what_torchcodec_answers_is_counted(videos: Path) -> None:
+    """Of a file that has an index: a loader whose dataset asks for nothing else says so."""
+    through, counts = through_door(make_video(videos / "x264.mp4", *INDEXED["x264.mp4"]))
+    with deferred_here(counts):
+        for request in (
+            lambda one: one[3],
+            lambda one: one.get_frame_at(5),
+            lambda one: one.get_frame_played_at(1.0),
+            lambda one: one.get_frames_played_in_range(0.5, 1.0),
+        ):
+            request(through)
+        with pytest.raises(IndexError):
+            through[FRAMES]
+    assert counts.native == 0
+    assert counts.by_others == {
+        ("torchcodec", "a single frame"): 3,
+        ("torchcodec", "the frames of a range of times"): 1,
+    }
+
+
 @pytest.mark.parametrize(
     "options", [{"dimension_order": "NHWC"}, {"num_ffmpeg_threads": 2}, {"seek_mode": "approximate"}]
 )
