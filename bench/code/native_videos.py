@@ -56,7 +56,7 @@ def two_clips(paths: list[Path], folder: Path) -> Clips:
 
 def spread_frames(paths: list[Path], folder: Path) -> Clips:
     """Eight frames of a video of 60 s; one sample for thirty-two paths."""
-    long = videos.make_video(paths[0], "long", f"scale=2560:1440,{_LONG}:s=1280x720:fps=30,noise=alls=4:allf=t", 60)
+    long = videos.make_video(paths[0], "long.mp4", f"scale=2560:1440,{_LONG}:s=1280x720:fps=30,noise=alls=4:allf=t", 60)
     return Clips([long] * (len(paths) // 32), SHOWN_TO_A_MODEL, SPREAD)
 
 

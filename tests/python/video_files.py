@@ -20,6 +20,9 @@ FRAMES = 60
 _SOURCE = ["-f", "lavfi", "-i", f"testsrc2=size=98x66:rate=30:duration={FRAMES / 30},noise=alls=6:allf=t"]
 _X264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p"]
 _X265 = ["-c:v", "libx265", "-pix_fmt", "yuv420p", "-x265-params"]
+_VP9 = ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"]
+_AV1 = ["-c:v", "libaom-av1", "-cpu-used", "8"]
+_VARIABLE = ["-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-vsync", "vfr"]
 _FIRST_LOST = ["-bsf:v", "noise=drop=eq(n\\,0)"]  # the stream begins with frames that need another one
 
 #: Files whose frames are decoded from an index: name, arguments of ffmpeg.
@@ -46,21 +49,28 @@ INDEXED = {
     "x265.mp4": [*_X265, "log-level=none:keyint=20"],
     "x265_open_groups.mp4": [*_X265, "log-level=none:keyint=16:open-gop=1"],
     "x265_layers.mp4": [*_X265, "log-level=none:temporal-layers=2"],
+    "x265_10_bit.mp4": ["-c:v", "libx265", "-pix_fmt", "yuv420p10le", "-x265-params", "log-level=none:keyint=20"],
     "mpeg4.mp4": ["-c:v", "mpeg4", "-bf", "2"],
     "x264.mkv": [*_X264, "-g", "25"],
     "ntsc.mkv": ["-r", "30000/1001", *_X264],
     "x265.mkv": [*_X265, "log-level=none:keyint=20:open-gop=0"],
-    "vp9.webm": ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "25"],
+    "no_cues.mkv": [*_X264, "-g", "25", "-live", "1"],  # and without sizes, as it is streamed
+    "vp9.webm": [*_VP9, "-g", "25"],
+    "vp9_odd.webm": [*_VP9, "-vf", "scale=99:67", "-pix_fmt", "yuv420p"],
+    "vp9_10_bit.webm": [*_VP9, "-pix_fmt", "yuv420p10le"],
     "vp9_hidden.webm": ["-c:v", "libvpx-vp9", "-cpu-used", "5", "-auto-alt-ref", "1", "-lag-in-frames", "16"],
-    "av1.webm": ["-c:v", "libaom-av1", "-cpu-used", "8", "-g", "25"],
+    "av1.webm": [*_AV1, "-g", "25"],
+    "av1.mp4": [*_AV1, "-g", "25"],
     "mjpeg.mov": ["-c:v", "mjpeg", "-q:v", "3", "-pix_fmt", "yuvj420p"],
 }
 
 #: Files that torchcodec decodes as ever.
 PASSED_ON = {
-    "variable.mp4": ["-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-vsync", "vfr", *_X264],
+    "variable.mp4": [*_VARIABLE, *_X264],
+    "variable.mkv": [*_VARIABLE, *_X264],
     "transport.ts": [*_X264, "-g", "25"],
     "x264.avi": [*_X264, "-bf", "0"],
+    "mpeg2.mpg": ["-c:v", "mpeg2video", "-g", "12"],
     "no_first_key.mp4": [*_X264, "-g", "25", *_FIRST_LOST],
     "no_first_key.mkv": [*_X264, "-g", "25", *_FIRST_LOST],
     "no_first_key.ts": [*_X265, "log-level=none:keyint=20", *_FIRST_LOST],
@@ -107,6 +117,14 @@ def cut_video(whole: Path, path: Path, begin: float) -> Path:
 def turn_video(whole: Path, path: Path) -> Path:
     """Copies a video that is to be shown upright on its side."""
     _run_ffmpeg(["-i", str(whole), "-c", "copy", "-metadata:s:v", "rotate=90", str(path)])
+    return path
+
+
+def lose_index(whole: Path, path: Path) -> Path:
+    """Copies an AVI whose index is a chunk that nobody reads: players search the file for key frames."""
+    data = whole.read_bytes()
+    assert data.count(b"idx1") == 1
+    path.write_bytes(data.replace(b"idx1", b"JUNK"))
     return path
 
 

@@ -29,6 +29,8 @@ class Setting:
         making: threads of the main process that make images from records of torch's workers.
         on_device: whether these end on a device, where the main process makes them with any number of workers.
         helpers: other machines that make a part of the samples; None: none can.
+        frames: that are decoded for each one of a clip; 0: no videos.
+        frames_of_short: the same with a key frame every `decoding_cost.SHORT_GROUP` frames.
     """
 
     threads: int
@@ -40,6 +42,8 @@ class Setting:
     making: int = 0
     on_device: bool = False
     helpers: int | None = None
+    frames: float = 0.0
+    frames_of_short: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from headrace._loading.bottleneck.model import (
     with_threads,
 )
 from headrace._loading.bottleneck.verdict_reasons import cores_in_words
+from headrace._media.video.decoding_cost import SHORT_GROUP
 
 _SENT = 0.37  # of the time of making a sample: what it costs this machine if a helper makes it (decision 0110)
 _OTHER_MACHINES = 0.8  # more cores of this machine are advised before them if they bring that share of the gain
@@ -29,6 +30,7 @@ _DEPTHS = (2, 4, 8, 16, 32)
 _SAVED = 0.75  # share of the pixels, and of the bytes, that images of half the edge length lack
 #: Of a resize, the part that reads pixels; one that takes a larger share of the decoding time enlarges images.
 _SAVED_BY_RESIZE, _OF_DECODING = 0.4, 0.35
+_OF_FRAMES = 0.9  # share of the time of a clip that decoding its frames takes (`python -m bench.video_limits`)
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class Change:
     """One change and the speed-up that the model expects of it.
 
     Attributes:
-        name: "threads", "prefetch", "storage", "smaller images", "plain JPEG", "native step", "collate_fn",
-            "out_transform", "submit", "hand_over", "cores" (more of them), "free cores" (other programs use them
-            now) or "helpers" (other machines).
+        name: "threads", "prefetch", "storage", "smaller images", "plain JPEG", "plain WAV", "key frames",
+            "native step", "collate_fn", "out_transform", "submit", "hand_over", "cores" (more of them), "free cores"
+            (other programs use them now) or "helpers" (other machines).
         advice: what to do, in words.
         gain: the time from batch to batch now, divided by that after the change.
     """
@@ -60,6 +62,7 @@ def list_changes(load: Load, steps: Sequence[Step]) -> list[Change]:
         *_suggest_threads(load, steps),
         *_suggest_prefetch(load, steps),
         *_suggest_less_work(here, steps),
+        *_suggest_key_frames(here, steps),
         *_suggest_cores(load),
         *_suggest_helpers(load),
     ]
@@ -173,6 +176,28 @@ def _suggest_less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
             rest_of = {one: seconds for one, seconds in load.handed.items() if one != part}
             after = replace(load, handed=rest_of, other_cpu=max(0.0, load.other_cpu - load.handed[part]))
             yield Change(part, advice, _predict_gain(load, after))
+
+
+def _suggest_key_frames(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+    """Decoding takes time in proportion to the frames."""
+    setting, lanes = load.setting, load.lanes
+    if "video" not in lanes or setting.frames <= setting.frames_of_short:
+        return
+    saved = _OF_FRAMES * (1 - setting.frames_of_short / setting.frames) * lanes["video"]
+    rest = 1 - saved / sum(lanes.values())
+    after = replace(
+        load,
+        lanes={**lanes, "video": lanes["video"] - saved},
+        python_cpu=load.python_cpu * rest,
+        python_delayed=load.python_delayed * rest,
+        blocked=max(0.0, load.blocked - saved) if setting.threads == 0 else load.blocked,
+    )
+    advice = (
+        f"videos with a key frame every {SHORT_GROUP} frames (ffmpeg -g {SHORT_GROUP}; headrace pack --video --gop "
+        f"{SHORT_GROUP}), for {setting.frames_of_short:.1f} decoded frames for each one of a clip instead of "
+        f"{setting.frames:.1f}"
+    )
+    yield Change("key frames", advice, _predict_gain(load, after, steps))
 
 
 def _find_own_step(load: Load, steps: Sequence[Step]) -> float:

@@ -176,8 +176,9 @@ def judge_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Ve
 def _best(known: Sequence[Change]) -> Change | None:
     """Returns the change to advise, of those that are sorted by gain: one that asks for other files or another machine
     only if no other helps much."""
-    files, machines = "smaller images", ("cores", "helpers")
-    for least, left_out in ((_MUCH, (files, *machines)), (_MUCH, machines), (_WORTH, (files, *machines)), (_WORTH, ())):
+    files, machines = ("smaller images", "key frames"), ("cores", "helpers")
+    both = files + machines
+    for least, left_out in ((_MUCH, both), (_MUCH, machines), (_WORTH, both), (_WORTH, ())):
         for one in known:
             if one.gain >= least and one.name not in left_out:
                 return one

@@ -248,7 +248,13 @@ def collect(
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
     counting = min(threads, counted.working) if counted.working else threads
     helpers = len(counted.helpers) if helpable else None
-    setting = Setting(counting, _cores_available(), settings.depth, collating, decoder=decoder, helpers=helpers)
+    setting = Setting(
+        *(counting, _cores_available(), settings.depth, collating),
+        decoder=decoder,
+        helpers=helpers,
+        frames=counted.videos.decoded / max(1, counted.videos.wanted),
+        frames_of_short=counted.videos.with_short_groups / max(1, counted.videos.wanted),
+    )
     stages = _stages_from_counters(counted, decoder)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}
     python = {name: counted.stages[name][1] / 1e9 for name in (decoder, _CALLS) if name in counted.stages}

@@ -11,7 +11,7 @@ import pytest
 from headrace import DataLoader, Videos, uniform_frames
 from headrace._cli.main import main
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, forget_videos, make_video, turn_video, why_no_torchcodec
+from video_files import INDEXED, LONG, PASSED_ON, forget_videos, make_video, turn_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
@@ -45,6 +45,17 @@ def test_what_is_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["clip_ms_of_a_core"] > 0
     assert "scanned       all 5 videos, a clip of each, in 2 threads" in text and "-> A clip of 16 frames takes" in text
     assert all(one in " ".join(text.split()) for one in found["recommendations"])
+
+
+def test_variable_rates_and_groups_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, kind in (("variable.mp4", PASSED_ON), ("variable.mkv", PASSED_ON), ("long_groups.mp4", LONG)):
+        make_video(tmp_path / name, *kind[name])
+    assert main(["doctor", str(tmp_path), "--json"]) == 0
+    out, text = capsys.readouterr()
+    assert json.loads(out)["by_torchcodec"] == {"of a variable frame rate": 2}
+    said = " ".join(text.split())
+    assert "2 files are decoded by torchcodec, every frame from the key frame on: of a variable frame rate" in said
+    assert "key frames one every 180 frames" in said and "(ffmpeg -g 16)" in said
 
 
 def test_indexes_are_kept_for_loaders(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,17 @@ from headrace.datasets import (
 )
 from rank_loaders import ranks, steps
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, LONG, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
+from video_files import (
+    INDEXED,
+    LONG,
+    PASSED_ON,
+    cut_video,
+    forget_videos,
+    lose_index,
+    make_video,
+    turn_video,
+    why_no_torchcodec,
+)
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
@@ -89,11 +101,12 @@ def test_clips_of_every_kind_of_file(videos: Path, name: str) -> None:
         assert_as_torchcodec(loader, data)
 
 
-def test_turned_and_cut_videos(videos: Path) -> None:
-    whole = make_video(videos / "x264.mp4", *INDEXED["x264.mp4"])
+def test_turned_and_cut_videos_and_one_without_an_index(videos: Path) -> None:
+    whole, avi = (make_video(videos / name, *{**INDEXED, **PASSED_ON}[name]) for name in ("x264.mp4", "x264.avi"))
     paths = [turn_video(whole, videos / "turned.mp4"), cut_video(whole, videos / "cut.mp4", 0.5)]
-    data = Videos(paths, [0, 1], v2.CenterCrop(64), clips=uniform_frames(6))
-    assert assert_equal_batches(DataLoader(data, num_workers=2), TorchDataLoader(data)) == 2
+    paths.append(lose_index(avi, videos / "no_index.avi"))
+    data = Videos(paths, range(3), v2.CenterCrop(64), clips=uniform_frames(6))
+    assert assert_equal_batches(DataLoader(data, num_workers=2), TorchDataLoader(data)) == 3
 
 
 @pytest.mark.parametrize(
@@ -145,10 +158,11 @@ def _twice_the_first() -> Any:
     return clips_at_regular_indices(num_frames_per_clip=2, num_indices_between_frames=100, policy="repeat_last")
 
 
-def test_ranks_share_the_clips(videos: Path) -> None:
+@pytest.mark.parametrize("world", [2, 3, 5])
+def test_ranks_share_the_clips(videos: Path, world: int) -> None:
     data = Videos(often(videos), list(range(len(OFTEN))), TRAIN, clips=RANDOM)
-    alone = [clips for clips, _ in DataLoader(data, batch_size=2, num_workers=2, seed=3)]
-    together = steps(ranks(2, data, batch_size=1, num_workers=1, seed=3))
+    alone = [clips for clips, _ in DataLoader(data, batch_size=world, num_workers=2, seed=3)]
+    together = steps(ranks(world, data, batch_size=1, num_workers=1, seed=3))
     for whole, step in zip(alone, together, strict=False):
         assert torch.equal(whole, torch.cat([clips for clips, _ in step])[: len(whole)])
 
@@ -286,6 +300,28 @@ def test_one_thread_decodes_the_frames_of_a_sample(videos: Path, monkeypatch: py
     loader = DataLoader(data, batch_size=2, num_workers=2)
     assert assert_equal_batches(loader, TorchDataLoader(data, batch_size=2)) == 1
     assert sorted(name for name, _ in opened) == [path.name for path in sorted(paths)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_thread_holds_the_frames_of_one_sample(videos: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, lock, alive, most = video_clips.open_clip, threading.Lock(), weakref.WeakSet[Any](), 0
+
+    def open_clip(*args: Any) -> Any:
+        nonlocal most
+        clip = plain(*args)
+        with lock:
+            alive.add(clip)
+            most = max(most, len(alive))
+        return clip
+
+    monkeypatch.setattr(frame_lane, "open_clip", open_clip)
+    data = Videos([often(videos)[0]] * 24, None, v2.CenterCrop(32), clips=uniform_frames(6))
+    loader = DataLoader(data, batch_size=2, num_workers=threads, prefetch_factor=8)
+    assert sum(len(clips) for clips in loader) == 24
+    assert 1 <= most <= threads
+    loader.close()
+    gc.collect()
+    assert not alive
 
 
 def test_no_frame_is_waited_for_in_vain(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from torch.utils.data import get_worker_info
+
+from headrace._base.cores import usable_cores
 from headrace._base.types import Array
 from headrace._loading.doors.videos.torchcodec_videos import NO_PYAV, has_pyav
 from headrace.pillow.recording.image_counts import Door, ImageCounts, in_force
@@ -28,6 +31,7 @@ _MODULE = "decord.video_reader"
 _CPU = 1  # device type
 _OF_PATH = 0  # kind of source
 _NO_LIMIT = "-1"  # of damaged frames
+_AS_CORES = 0  # threads, where the program names no number: one for each core
 
 
 class Reader:
@@ -149,9 +153,17 @@ def _why_not(source: Any, *options: Any) -> str | None:
     device, _, width, height, threads, kind, limit = options if len(options) == 7 else (None,) * 7
     if kind != _OF_PATH or type(source) is not str or not os.path.isfile(source):  # noqa: PTH113
         return "not a file of this machine"
-    if (device, width, height, threads, limit) != (_CPU, -1, -1, 1, _NO_LIMIT):
-        return "with other options than one thread, the CPU and the file's size"
+    if (device, width, height, limit) != (_CPU, -1, -1, _NO_LIMIT):
+        return "with other options than the CPU and the file's size"
+    if threads != 1 and not (threads == _AS_CORES and _are_cores_taken()):
+        return "with another number of threads than one"
     return None if has_pyav() else NO_PYAV
+
+
+def _are_cores_taken() -> bool:
+    """Whether each core has a worker of torch's: more threads in each of them would only be in each other's way."""
+    worker: Any = get_worker_info()
+    return worker is not None and worker.num_workers >= usable_cores()
 
 
 def _open_reader(plain: Callable[..., Any], source: str, options: tuple[Any, ...], counts: ImageCounts) -> Any:

@@ -95,6 +95,8 @@ class _Handle(torch.Tensor):
 
         operator = function.name().split("::")[1]
         made = theirs() if others else video.call(operator, kwargs, theirs)
+        if operator in _LEFT:
+            video.count_left(_LEFT[operator])
         if operator not in _OF_FRAMES:
             return made
         data, *others = made
@@ -103,6 +105,13 @@ class _Handle(torch.Tensor):
 
 #: Operators that return pixels of several frames, their times and durations.
 _OF_FRAMES = ("get_frames_at_indices", "get_frames_in_range", "get_frames_by_pts", "get_frames_by_pts_in_range")
+
+#: Operators that torchcodec answers of every file, and what they return.
+_LEFT = {
+    "get_frame_at_index": "a single frame",
+    "get_frame_at_pts": "a single frame",
+    "get_frames_by_pts_in_range": "the frames of a range of times",
+}
 
 
 class _Opened:
@@ -133,6 +142,10 @@ class _Opened:
             theirs: returns it as torchcodec makes it.
         """
         return theirs()
+
+    def count_left(self, what: str) -> None:
+        """Counts what torchcodec has returned. Such a file was counted when it was opened."""
+        return None
 
 
 class _Video(_Opened):
@@ -167,6 +180,9 @@ class _Video(_Opened):
     def call(self, operator: str, kwargs: dict[str, Any], theirs: Callable[[], Any]) -> Any:
         frames = self._find_frames(operator, kwargs)
         return theirs() if frames is None else self._make(frames, theirs)
+
+    def count_left(self, what: str) -> None:
+        self.counts.count(what, self.door)
 
     def _find_frames(self, operator: str, kwargs: dict[str, Any]) -> Sequence[int] | None:
         """Returns the numbers of the frames that an operator returns; None: torchcodec makes them, or raises."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from headrace._base.cores import usable_cores
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video
@@ -31,6 +33,7 @@ CLOSED = (
     "no_b_frames.mp4",
     "no_pyramid.mp4",
     "variable.mp4",
+    "variable.mkv",
     "fragmented.mp4",
     "late.mp4",
     "ntsc.mp4",
@@ -142,13 +145,22 @@ def test_what_decord_does_not_always_decode_is_decords(videos: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(KINDS.keys() - {*CLOSED, "x265.mkv"}))
 def test_others_are_decords(videos: Path, name: str) -> None:
-    path = make_video(videos / name, *KINDS[name])
-    counts = ImageCounts()
-    plain = outcome(lambda one: one.get_batch([3, 1]).asnumpy(), read(path))
+    path, counts = make_video(videos / name, *KINDS[name]), ImageCounts()
+
+    def see() -> Any:
+        try:
+            reader = read(path)
+        except decord.DECORDError as error:  # of Matroska without sizes; by version 0.6 of AV1
+            return type(error)
+        return outcome(lambda one: one.get_batch([3, 1]).asnumpy(), reader)
+
+    plain = see()
     with deferred_here(counts):
-        assert outcome(lambda one: one.get_batch([3, 1]).asnumpy(), read(path)) == plain
-    # decord raises an error for the first; of the second some frames are decoded from the index, some are decord's.
-    assert name in ("interlaced.mp4", "x265.mkv") or list(counts.by_library()) == ["decord"]
+        made = see()
+    # Of frames that need one which is not there, version 0.6 returns others from run to run.
+    assert made == plain or name.startswith("no_first_key")
+    # Of interlaced videos some frames are decoded from the index, some are decord's.
+    assert name == "interlaced.mp4" or plain is decord.DECORDError or list(counts.by_library()) == ["decord"]
 
 
 def test_as_videomae_writes_it(videos: Path) -> None:
@@ -173,6 +185,19 @@ def test_a_reader_that_is_kept(videos: Path) -> None:
         reader = read(path)
     assert isinstance(reader._handle, decord_videos.Reader)
     assert np.array_equal(reader.get_batch([5]).asnumpy()[0], read(path)[5].asnumpy())
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_threads_of_readers_whose_cores_have_workers(videos: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that names no number gets one for each core, in each worker: one is enough then."""
+    path = make_video(videos / name, *KINDS[name])
+    worker = SimpleNamespace(num_workers=usable_cores())
+    monkeypatch.setattr(decord_videos, "get_worker_info", lambda: worker)
+    counts = check(path, range(40 if name == "x264.mp4" else 4), num_threads=0)
+    assert counts.natively["decord.VideoReader"] > 0 and not counts.by_others
+    for workers, threads in ((usable_cores() - 1, 0), (usable_cores(), 2)):  # cores are free; or the program says two
+        worker.num_workers = workers
+        assert not check(path, range(1), num_threads=threads).natively
 
 
 @pytest.mark.parametrize("options", [{"num_threads": 0}, {"width": 32, "height": 20}, {"fault_tol": 3}])

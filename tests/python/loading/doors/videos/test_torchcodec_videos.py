@@ -6,19 +6,30 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
-from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
+from video_files import (
+    FRAMES,
+    INDEXED,
+    PASSED_ON,
+    cut_video,
+    forget_videos,
+    lose_index,
+    make_video,
+    turn_video,
+    why_no_torchcodec,
+)
 
-pytest.importorskip("av", exc_type=ImportError)
+av = pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
-from torchcodec import samplers
-from torchcodec.decoders import VideoDecoder
+from torchcodec import samplers  # noqa: E402 - after the check
+from torchcodec.decoders import VideoDecoder  # noqa: E402
 
 OFTEN = "x264.mp4", "open_groups.mp4", "x265_open_groups.mp4"  # compared with more requests
 
@@ -148,6 +159,26 @@ def test_usual_files_are_decoded_from_the_index(videos: Path) -> None:
     assert not counts.by_others
 
 
+def test_what_torchcodec_answers_is_counted(videos: Path) -> None:
+    """Of a file that has an index: a loader whose dataset asks for nothing else says so."""
+    through, counts = through_door(make_video(videos / "x264.mp4", *INDEXED["x264.mp4"]))
+    with deferred_here(counts):
+        for request in (
+            lambda one: one[3],
+            lambda one: one.get_frame_at(5),
+            lambda one: one.get_frame_played_at(1.0),
+            lambda one: one.get_frames_played_in_range(0.5, 1.0),
+        ):
+            request(through)
+        with pytest.raises(IndexError):
+            through[FRAMES]
+    assert counts.native == 0
+    assert counts.by_others == {
+        ("torchcodec", "a single frame"): 3,
+        ("torchcodec", "the frames of a range of times"): 1,
+    }
+
+
 @pytest.mark.parametrize(
     "options", [{"dimension_order": "NHWC"}, {"num_ffmpeg_threads": 2}, {"seek_mode": "approximate"}]
 )
@@ -163,6 +194,24 @@ def test_frames_that_are_not_shown(videos: Path) -> None:
 def test_turned(videos: Path) -> None:
     whole = make_video(videos / "x264.mp4", *INDEXED["x264.mp4"])
     check(turn_video(whole, videos / "turned.mp4"), 0)
+
+
+def test_without_an_index_in_the_file(videos: Path) -> None:
+    whole = make_video(videos / "x264.avi", *PASSED_ON["x264.avi"])
+    counts = check(lose_index(whole, videos / "no_index.avi"), 0, shuffled=False)
+    assert counts.native == 0
+
+
+def test_pyavs_own_door_stays_closed(videos: Path) -> None:
+    """`av.open` and its frames are PyAV's."""
+    path = make_video(videos / "x264.mp4", *INDEXED["x264.mp4"])
+    plain, counts = av.open, ImageCounts()
+    with deferred_here(counts):
+        assert av.open is plain
+        with av.open(str(path)) as container:
+            frame = next(container.decode(video=0))
+            assert type(frame) is av.VideoFrame and type(frame.to_ndarray(format="rgb24")) is np.ndarray
+    assert counts.native == 0 and not counts.by_others
 
 
 def test_a_changed_file_is_read_again(videos: Path, tmp_path: Path) -> None:
@@ -216,10 +265,12 @@ def test_damaged_files(videos: Path, tmp_path: Path, seed: int) -> None:
             )
 
 
-@pytest.mark.parametrize("source", ["missing.mp4", "text.mp4", "empty.mp4", b"bytes", 3, None])
-def test_errors_are_torchcodecs(tmp_path: Path, source: Any) -> None:
+@pytest.mark.parametrize("source", ["missing.mp4", "text.mp4", "empty.mp4", "huge.mp4", b"bytes", 3, None])
+def test_errors_are_torchcodecs(videos: Path, tmp_path: Path, source: Any) -> None:
     (tmp_path / "text.mp4").write_text("no video")
     (tmp_path / "empty.mp4").touch()
+    whole = make_video(videos / "x264.mp4", *INDEXED["x264.mp4"]).read_bytes()
+    (tmp_path / "huge.mp4").write_bytes(b"\x7f\xff\xff\xff" + whole[4:])  # a header of 2 GB
     given = tmp_path / source if isinstance(source, str) else source
     with pytest.raises(Exception) as plain:
         VideoDecoder(given)
