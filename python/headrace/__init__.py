@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headrace import datasets, pillow, sampler, transforms
     from headrace._base.errors import HeadraceError, SampleError, VerificationError
     from headrace._base.messages import PerformanceWarning
-    from headrace._helpers.given import RayHelpers
+    from headrace._helpers.argument import RayHelpers
     from headrace._loading.autotune.budget import AutoWorkers
     from headrace._lowering import LoweringError
     from headrace._reports.loader.profiler import profile
@@ -117,7 +117,7 @@ _HOMES = {
     "LoweringError": "_lowering",
     "Network": "_storage.remote.network",
     "PerformanceWarning": "_base.messages",
-    "RayHelpers": "_helpers.given",
+    "RayHelpers": "_helpers.argument",
     "SampleError": "_base.errors",
     "VerificationError": "_base.errors",
     "profile": "_reports.loader.profiler",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headrace._base.errors import SampleError
     from headrace._base.types import AnyPath, State
     from headrace._engine.engine import Engine
-    from headrace._helpers.given import RayHelpers
+    from headrace._helpers.argument import RayHelpers
     from headrace._loading.autotune.budget import AutoWorkers
     from headrace._loading.epoch import checkpoint
     from headrace._loading.epoch.epochs import Epochs

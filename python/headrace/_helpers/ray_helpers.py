@@ -6,8 +6,8 @@ import secrets
 import threading
 from typing import Any
 
+from headrace._helpers.argument import Helpers, RayHelpers
 from headrace._helpers.connection import Address
-from headrace._helpers.given import Helpers, RayHelpers
 
 _NAMESPACE = "headrace"
 _START_S = 10.0  # for new helpers to start; later ones serve the next epoch

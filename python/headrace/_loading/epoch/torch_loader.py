@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, dataloader
 from headrace._base.types import Function
 
 if TYPE_CHECKING:
-    from headrace._helpers.given import Helpers
+    from headrace._helpers.argument import Helpers
     from headrace._loading.autotune.tuner import Tuner
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.video_indexes.shared_indexes import SharedIndexes

@@ -11,7 +11,7 @@ import torch
 
 if TYPE_CHECKING:
     from headrace._base.types import State
-    from headrace._helpers.given import Helpers
+    from headrace._helpers.argument import Helpers
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.video_indexes.shared_indexes import SharedIndexes, VideoIndex
 

@@ -15,7 +15,7 @@ from headrace._base.ranks import World
 from headrace._base.types import Function
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
-from headrace._helpers.given import checked_helpers
+from headrace._helpers.argument import checked_helpers
 from headrace._loading.epoch.sampler_setup import Samplers
 from headrace._loading.native import arguments, cpu_affinity
 from headrace._loading.native.loader_attributes import OwnArguments

@@ -11,7 +11,7 @@ from headrace._base.native import core
 from headrace._engine.counters.counters import Counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved_tensor
-from headrace._helpers.given import Helpers
+from headrace._helpers.argument import Helpers
 from headrace._loading.records.leaves_of_batches import map_leaves
 from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
 from headrace._loading.records.record_engines import RecordEngines

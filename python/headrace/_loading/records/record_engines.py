@@ -22,7 +22,7 @@ from headrace._engine.engine import Failure, Flight
 from headrace._engine.image_engine import GivenPlan, ImageEngine
 from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._engine.views_engine import ViewsEngine
-from headrace._helpers.given import Helpers
+from headrace._helpers.argument import Helpers
 from headrace._helpers.helper_lane import add_helpers
 from headrace._helpers.ray_helpers import addresses_of
 from headrace._helpers.requests import PlanRequests

@@ -14,7 +14,7 @@ from headrace._base.native import core
 from headrace._base.ranks import World
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import decoding_threads, destination_for
-from headrace._helpers.given import RayHelpers
+from headrace._helpers.argument import RayHelpers
 from headrace._loading.autotune.tuner_summary import Tuned
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import order_of
