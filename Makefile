@@ -24,7 +24,7 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 BASE ?= HEAD~1
 
 .PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-with test-doors test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
-  wheel sdist release-rehearsal gpu-check gpu-bench docs clean
+  wheel sdist release-rehearsal gpu-check gpu-bench gpu-own docs clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace demo
@@ -149,12 +149,16 @@ licenses: $(VENV)/.installed $(VENV)/.tools
 	  --packages numpy pillow torch tqdm rich prometheus_client opentelemetry-api fsspec aiohttp s3fs pyarrow shtab
 
 # On a machine with an NVIDIA GPU, with the torch of PYTHON, which must have CUDA: the GPU path's tests, long runs and
-# sanitizers (gpu-check), its figures beside its peers' (gpu-bench). GPU_IMAGES: a folder of JPEG files to time with.
+# sanitizers (gpu-check), its figures beside its peers' (gpu-bench), tests and figures of datasets of one's own (gpu-own).
+# GPU_IMAGES: a folder of JPEG files to time with.
 gpu-check:
 	PYTHON=$(PYTHON) tools/gpu_check.sh proofs build/gpu-check/result $(GPU_IMAGES)
 
 gpu-bench:
 	PYTHON=$(PYTHON) tools/gpu_check.sh figures build/gpu-check/result $(GPU_IMAGES)
+
+gpu-own:
+	PYTHON=$(PYTHON) tools/gpu_check.sh own build/gpu-check/result $(GPU_IMAGES)
 
 # The site in a headless browser: its pages at the widths of a desktop and of a phone.
 test-site: docs $(VENV)/.tools

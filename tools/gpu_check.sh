@@ -2,12 +2,13 @@
 # Installs headrace beside the torch of $PYTHON (which has CUDA) and runs everything that needs a GPU.
 # From dist/*.whl of that Python where there is one: then neither compilers, libjpeg's headers nor a network are needed.
 # For the tests of nvJPEG put a wheel of nvidia-nvjpeg into dist/ too, where the Python has none.
-# RUN: proofs (tests, long runs, sanitizers) or figures; each ends within ten minutes.
+# RUN: proofs (tests, long runs, sanitizers), figures, or own (tests and figures of datasets of one's own, which need
+# torchvision); each ends within ten minutes.
 # Usage: PYTHON=python3 tools/gpu_check.sh RUN OUT [IMAGES [OPTIONS of bench.gpu.check, such as --only tests]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
-run=${1:?proofs or figures}
+run=${1:?proofs, figures or own}
 out=${2:?a folder for the results}
 site=$PWD/build/gpu-check/site
 rm -rf "$site"
@@ -17,7 +18,7 @@ install() { "$python" -m pip install --quiet --disable-pip-version-check --no-de
 tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 wheel=$(ls -t dist/headrace-*-"$tag"-*.whl 2>/dev/null | head -1 || true)
 needs='numpy, PIL, pytest, torch, tqdm'
-if [ "$run" = figures ]; then needs="$needs, torchvision"; fi
+if [ "$run" != proofs ]; then needs="$needs, torchvision"; fi
 "$python" -c "import $needs" || {
   echo "this needs $needs (a CUDA build of torch) in $python" >&2
   exit 1

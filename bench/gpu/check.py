@@ -1,7 +1,9 @@
-"""Runs all checks of the GPU path that need a GPU, in two runs of less than ten minutes: proofs, then figures.
+"""Runs all checks of the GPU path that need a GPU, in runs of less than ten minutes: proofs, then figures; and datasets
+of one's own, both at once.
 
     python -m bench.gpu.check proofs  --out FOLDER [--images DIR]
     python -m bench.gpu.check figures --out FOLDER [--images DIR]
+    python -m bench.gpu.check own     --out FOLDER [--images DIR]
 
 Each part is a separate process with a time limit. The folder receives its output, JSON of its figures, and verdicts.
 The exit status is 1 if a test failed, a sanitizer found something or a part did not end.
@@ -43,6 +45,8 @@ EMULATED_TESTS += [
     "-k",
 ]
 EMULATED_TESTS += ["emulated or device or policies or everywhere or warp or views_engine or samples_loading"]
+# Records of datasets of one's own, and programs as people write them.
+OWN_TESTS = ["tests/python/loading/records", "tests/python/parity/test_device_pipelines.py"]
 MANY = {"HEADRACE_GPU_BATCHES": "10000"}
 
 TIMELINE = [sys.executable, "-m", "bench.timeline", "--device", "cuda", "--batch", "256"]
@@ -87,6 +91,10 @@ RUNS: dict[str, dict[str, Part]] = {
         "loaders": _figures("bench.gpu.loaders", 150, "--most-seconds", "120"),
         "training": _figures("bench.gpu.training", 140, "--most-seconds", "110"),
         "timeline": Part(TIMELINE, 40, figures="timeline/timeline.json"),
+    },
+    "own": {
+        "records": Part([*PYTEST, "-n", "8", *DURATIONS, *OWN_TESTS], 180, {"HEADRACE_EMULATED": "cuda"}),
+        "own_datasets": _figures("bench.gpu.own_datasets", 150, "--most-seconds", "120"),
     },
 }
 

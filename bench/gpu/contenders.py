@@ -54,7 +54,7 @@ def headrace(decoder: str, **options: Any) -> Callable[[Work], Batches]:
     return batches
 
 
-class _Decoded(torch.utils.data.Dataset[torch.Tensor]):
+class Decoded(torch.utils.data.Dataset[torch.Tensor]):
     """Files opened by Pillow, with torchvision's transforms."""
 
     def __init__(self, paths: list[Path]) -> None:
@@ -76,7 +76,7 @@ class _Decoded(torch.utils.data.Dataset[torch.Tensor]):
 def torchs(work: Work) -> Batches:
     """torch's DataLoader, torchvision on Pillow, pinned memory and an asynchronous copy."""
     loader = torch.utils.data.DataLoader(
-        _Decoded(work.paths),
+        Decoded(work.paths),
         work.batch,
         shuffle=True,
         num_workers=work.workers,

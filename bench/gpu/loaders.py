@@ -93,8 +93,10 @@ def bare_clock(work: Work) -> Clock:
     return measure
 
 
-def run(work: Work, options: argparse.Namespace, contenders: Mapping[str, Callable[[Work], Batches]]) -> dict[str, Any]:
-    """Measures all contenders in turns."""
+def run(
+    work: Work, options: argparse.Namespace, contenders: Mapping[str, Callable[[Work], Batches]], *, bare: bool = True
+) -> dict[str, Any]:
+    """Measures all contenders in turns; with `bare`, the JPEG engines alone, too."""
 
     first: dict[str, dict[str, float]] = {}
 
@@ -102,7 +104,8 @@ def run(work: Work, options: argparse.Namespace, contenders: Mapping[str, Callab
         return stream_clock(make(work), work, first.setdefault(name, {}))
 
     makers: dict[str, Callable[[], Any]] = {name: partial(begun, name, make) for name, make in contenders.items()}
-    makers[BARE] = partial(bare_clock, work)
+    if bare:
+        makers[BARE] = partial(bare_clock, work)
     turns = take_turns(makers, lambda clock, _: clock(options.seconds), options)
     return {"files": len(work.paths), "batch": work.batch, "workers": work.workers, "first": first} | turns
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.gpu.contenders import PEERS
 from bench.gpu.loaders import BARE
+from bench.gpu.own_datasets import NATIVE, OWN
 from bench.gpu.turns import spread
 
 Parts = dict[str, dict[str, Any]]
@@ -76,14 +77,14 @@ def _passes(part: str, what: str, says: str = " passed") -> Bar:
     return Bar(what, "passes", judge)
 
 
-def _ratio(what: str, least: float, over: Sequence[str], under: Sequence[str]) -> Bar:
+def _ratio(what: str, least: float, over: Sequence[str], under: Sequence[str], part: str = "loaders") -> Bar:
     """The sum of the rates of some loaders over that of others, taken per round; the median over the rounds counts."""
 
     def rate(row: Round, names: Sequence[str]) -> float:
         return sum(row[name]["images_per_s"] for name in names)
 
     def judge(parts: Parts) -> tuple[str, bool]:
-        figures = _figures(parts, "loaders")
+        figures = _figures(parts, part)
         rounds: list[Round] = [row for row in figures["rounds"] if all(name in row for name in (*over, *under))]
         if not rounds:
             missing = [name for name in (*over, *under) if not any(name in row for row in figures["rounds"])]
@@ -151,6 +152,7 @@ BARS = [
     _passes("emulated", "tests of warps, policies, textures, colours, views and samples, on the GPU"),
     _passes("endurance", ENDURANCE),
     _passes("memory", "memory is flat over 20 epochs"),
+    _passes("records", "tests of records of datasets of one's own, on the GPU"),
     _passes("memcheck", "compute-sanitizer memcheck", "ERROR SUMMARY: 0 errors"),
     _passes("racecheck", "compute-sanitizer racecheck", "RACECHECK SUMMARY: 0 hazards"),
     _passes("initcheck", "compute-sanitizer initcheck", "ERROR SUMMARY: 0 errors"),
@@ -166,6 +168,8 @@ BARS = [
         ["headrace, hardware", "headrace, cpu (exact)"],
     ),
     *(_ratio(f'decoder="auto" over {peer}', 1.0, ["headrace, auto"], [peer]) for peer in PEERS),
+    _ratio("a dataset of one's own over headrace's", 0.9, [OWN], [NATIVE], "own_datasets"),
+    _ratio("a dataset of one's own over DALI Proxy", 1.0, [OWN], ["DALI Proxy"], "own_datasets"),
     Bar("the fused kernel's bytes a second over a copy's", "at least 0.5", _kernel),
     Bar('a training step fed by decoder="auto" waits', "less than 2%", _starved),
 ]

@@ -1,6 +1,6 @@
 """Runs tests of another project with its own loader or images and with headrace's, and prints where they differ.
 
-    python tests/foreign/run.py torchdata path/to/checkout
+    python tests/foreign/run.py torchdata path/to/checkout [--device emulated]
 
 Nothing is fetched: the checkout is copied to a temporary folder, where the import of the loader is replaced.
 """
@@ -14,10 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from suites import SUITES, Suite
+from suites import HEADRACE, ON_DEVICE, SUITES, Suite
 
 
 def run(suite: Suite, checkout: Path, statement: str, arguments: argparse.Namespace) -> dict[str, Outcome]:
@@ -32,6 +33,8 @@ def run(suite: Suite, checkout: Path, statement: str, arguments: argparse.Namesp
         (Path(folder) / "foreign_loader.py").write_text(
             "\n".join([*arguments.first, statement, *patched, _NOTING.format(str(notes))])
         )
+        if arguments.device:
+            (Path(folder) / "device_loader.py").write_text(_ON_DEVICE.format(arguments.device))
         paths = [folder, str(copied), *map(os.path.abspath, arguments.path), *sys.path]
         command = [sys.executable, "-m", "pytest", "-q", "-p", "foreign_loader", "--rootdir", folder]
         command += ["-o", "addopts=", *suite.options, *(["-k", arguments.only] if arguments.only else [])]
@@ -54,6 +57,15 @@ def run(suite: Suite, checkout: Path, statement: str, arguments: argparse.Namesp
                 found[name] = Outcome(kind, reason)
         return found
 
+
+# The loader whose batches end on a device where a test does not ask for one.
+_ON_DEVICE = """
+import typing, headrace
+T = typing.TypeVar("T")
+class DataLoader(headrace.DataLoader[T]):
+    def __init__(self, *args, **options):
+        super().__init__(*args, **{{"device": {!r}, **options}})
+"""
 
 # A plugin of pytest's: what a test came to is noted at once, so that it is known of a run that is stopped, too.
 _NOTING = """
@@ -87,12 +99,17 @@ def main() -> int:
     parser.add_argument("--path", action="append", default=[], help="a folder with packages that the tests need")
     parser.add_argument("--first", action="append", default=[], help="a statement that is run before the tests")
     parser.add_argument("--only", help="pytest's -k")
+    parser.add_argument("--device", help="where headrace's batches end, such as emulated; for suites of loaders")
     parser.add_argument("--ours", action="store_true", help="only headrace's run: what does not pass")
     parser.add_argument("--theirs", action="store_true", help="only the run before: what does not pass")
     parser.add_argument("--verbose", action="store_true", help="show pytest's output")
     parser.add_argument("--timeout", type=float, help="seconds for each of the two runs")
     arguments = parser.parse_args()
     suite = SUITES[arguments.suite]
+    if arguments.device:
+        if suite.changed != HEADRACE:
+            parser.error("--device is for suites of loaders")
+        suite = replace(suite, changed=ON_DEVICE)
     statements = [suite.baseline, suite.changed][int(arguments.ours) : 1 if arguments.theirs else 2]
     runs = []
     for statement in statements:

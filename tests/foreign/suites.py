@@ -10,6 +10,7 @@ from source_changes import unchanged, with_calls, with_equal_types, with_loader
 TORCH = "from torch.utils.data import DataLoader"
 TORCHDATA = "from torchdata.stateful_dataloader import StatefulDataLoader as DataLoader"
 HEADRACE = "from headrace import DataLoader"
+ON_DEVICE = "from device_loader import DataLoader"  # of run.py
 PILLOW = "import PIL.Image"
 DEFERRED = "import headrace.pillow; headrace.pillow.install()"
 INPUTS = "import deferred_inputs; deferred_inputs.install(deferred={})"

@@ -23,7 +23,7 @@ from headrace._loading.collate.collate_call import Collation
 from headrace._loading.collate.collate_threads import CollateThreads
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native import sample_errors
-from headrace._loading.native.arguments import can_pin
+from headrace._loading.native.arguments import can_pin, pin_of
 from headrace._loading.native.batch_queue import BatchOrder, BatchQueue
 from headrace._loading.native.batch_waits import BatchWaits
 from headrace._loading.native.pending_batch import Begun, Collated, Results
@@ -92,7 +92,7 @@ class NativeIterator(Ending):
     ) -> None:
         self._source, self._table, self._engine = source, table, engine
         self._progress, self._settings, self._out = progress, settings, out
-        self._for_comparison = for_comparison
+        self._for_comparison, self._pin = for_comparison, pin_of(settings.pin_memory, settings.destination.way)
         self._owns_engine = owns_engine
         self._renew = renew  # reset to None by the first next()
         self._turn = threading.RLock()  # one next() at a time; reentrant, since a Python step may call next() itself
@@ -248,9 +248,10 @@ class NativeIterator(Ending):
         """Calls the collate_fn on a batch, or the functions of labels."""
         try:
             if self._collation is None:
-                return Collated(self._add_targets(results))
+                return Collated(self._pin(self._add_targets(results)))
             with span("collate_fn"), Spending(self._pace, "collate_fn"), self._settings.default_device():
-                return Collated(self._collation(results.images, results.indices, results.number, ahead=ahead))
+                made = self._collation(results.images, results.indices, results.number, ahead=ahead)
+            return Collated(self._pin(made))
         except BaseException as error:
             return Collated(None, sample_errors.error_of_collate_fn(error, self._settings.num_workers))
 
@@ -259,7 +260,7 @@ class NativeIterator(Ending):
         if results.collated is None and not self._take_images(begun, results):
             return _NONE_LEFT
         if self._collation is None and results.collated is None:
-            return self._add_targets(results, begun.failing())
+            return self._pin(self._add_targets(results, begun.failing()))
         made, results.collated = results.collated or self._collate(results, ahead=False), None
         if made.error is not None:
             begun.error = made.error

@@ -18,8 +18,9 @@ pytestmark = pytest.mark.processes
 REPOSITORY = Path(__file__).parents[4]
 sys.path.insert(0, str(REPOSITORY))
 
-from bench.gpu import check, verdicts  # noqa: E402
+from bench.gpu import check, own_datasets, verdicts  # noqa: E402
 from bench.gpu.loaders import BARE  # noqa: E402
+from bench.gpu.own_datasets import NATIVE, OWN  # noqa: E402
 
 DOUBLE = REPOSITORY / "build" / "dev" / "libfake_nvjpeg.so"
 
@@ -70,6 +71,19 @@ def test_loaders_are_timed_in_turns(tmp_path: Path) -> None:
     figures = run("bench.gpu.loaders", tmp_path / "loaders.json", *options, "--only", *only)
     assert [list(row) for row in figures["rounds"]] == [only, only] and figures["failed"] == {}
     assert all(one["images_per_s"] > 0 for row in figures["rounds"] for one in row.values())
+
+
+def test_datasets_of_ones_own_are_timed_beside_headraces(tmp_path: Path) -> None:
+    """All but DALI, which is not installed: its error takes its place."""
+    options = ["--device", "emulated", "--batch", "4", "--files", "32", "--seconds", "0.2", "--rounds", "1"]
+    figures = run("bench.gpu.own_datasets", tmp_path / "own.json", *options)
+    (row,) = figures["rounds"]
+    assert list(row)[:2] == [NATIVE, OWN] and set(row) | set(figures["failed"]) == set(own_datasets.CONTENDERS)
+    assert set(figures["failed"]) <= {"DALI Proxy"}
+    assert all(one["images_per_s"] > 0 for one in row.values())
+    parts = {"own_datasets": {"status": 0, "last_line": "", "result": figures}}
+    said = {one.bar.what: one.measured for one in verdicts.judge(parts)}
+    assert not said["a dataset of one's own over headrace's"].startswith("not measured")
 
 
 def test_a_training_step_is_fed(tmp_path: Path) -> None:

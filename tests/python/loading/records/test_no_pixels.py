@@ -22,7 +22,10 @@ from headrace._base.native import core
 pytestmark = pytest.mark.processes
 
 #: All functions through which Python code gets pixels of files: the device's threads call the native pipeline instead.
-MAKERS = ("decode_crop", "decode_fuse", "decode_whole", "decode_png", "fuse", "resize_values", "tensor_warp", "blur")
+MAKERS = (
+    *("decode_crop", "decode_fuse", "decode_whole", "decode_png"),
+    *("fuse", "float_resize", "resize_values", "tensor_warp", "blur", "mix"),
+)
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ from record_loaders import EDGE, ON_DEVICE, delivered
 
 from headrace import transforms as T
 from headrace._loading.doors.type_checks import checks
+from support import EMULATED_BY_A_GPU
+
+DEVICE = "cuda:0" if EMULATED_BY_A_GPU else "cpu"
 
 pytestmark = pytest.mark.processes
 
@@ -25,7 +28,7 @@ def how_of(loader: Any, part: str) -> str:
 def test_the_makers_of_records_are_named(workers: int, paths: list[Path], train: Any) -> None:
     _, loader = delivered(ON_DEVICE, Labelled(paths, train), num_workers=workers)
     makers = "the caller's thread", "1 native thread of this process", "2 native threads of this process"
-    assert how_of(loader, "batch[0]") == f"recorded: made by {makers[workers]} and the device (cpu)"
+    assert how_of(loader, "batch[0]") == f"recorded: made by {makers[workers]} and the device ({DEVICE})"
     assert how_of(loader, "device").startswith("images that nothing in a worker has looked at are made there")
     stats = loader.stats()
     assert stats.records == {"native": COUNT, "device": 0, "library": 0}
