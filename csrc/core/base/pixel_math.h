@@ -9,11 +9,8 @@
 // wider instructions has its own copies, so the linker cannot pick one of them for the whole program.
 #if defined(__CUDACC__)
 #define HEADRACE_HD __host__ __device__
-// Disables unrolling of a loop with few iterations or a long body: copies would cost registers and instruction cache.
-#define HEADRACE_SHORT_LOOP _Pragma("unroll 1")
 #else
 #define HEADRACE_HD
-#define HEADRACE_SHORT_LOOP
 #endif
 
 namespace headrace {

@@ -30,7 +30,9 @@ class HostThreads {
 void emulate(const FuseLaunch& launch) {
   const auto block = std::make_unique<BlockMemory>();
   const auto threads = std::make_unique<HostThreads>();
-  for (int i = 0; i < launch.blocks(); ++i) fuse_block(*threads, *block, launch, i);
+  for (int sample = 0; sample < launch.samples; ++sample) {
+    for (int tile = 0; tile < launch.tiles(); ++tile) fuse_block(*threads, *block, launch, tile, sample);
+  }
   if (!launch.retouches) return;
   const auto retouching = std::make_unique<RetouchMemory>();
   for (int i = 0; i < launch.samples; ++i) retouch_block(*threads, *retouching, launch, i);

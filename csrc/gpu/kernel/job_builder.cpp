@@ -1,4 +1,4 @@
-// Stages windows, weights and effects, and builds jobs that point to them. An axis that keeps its size has no windows.
+// Stages windows, weights and effects, and builds jobs that point to them.
 #include "gpu/kernel/job_builder.h"
 
 #include <algorithm>
@@ -77,6 +77,8 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
   Size size{image.width, image.height};
   if (plan.stages.empty()) {
     job.first = map_of(take_all(size), size);
+    job.x = windows(size.width, size.width, Filter::kNearest, 0, size.width, stager);
+    job.y = windows(size.height, size.height, Filter::kNearest, 0, size.height, stager);
     job.last = map_of(plan.last, size);
   } else {
     const PlanStage &first = plan.stages.front(), &back = plan.stages.back();
@@ -109,22 +111,24 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
 }
 
 AxisWindows JobBuilder::windows(int in, int out, Filter filter, int first, int count, Stager& stager) {
-  AxisWindows axis;
-  if (in == out) return axis;
-  table_.build(in, out, filter, first, count);
-  const size_t outputs = static_cast<size_t>(count), stride = static_cast<size_t>(table_.taps_stride);
-  const StagedBytes bytes = stager.take((2 + stride) * outputs * sizeof(int32_t));
+  const bool resizes = in != out;
+  if (resizes) table_.build(in, out, filter, first, count);
+  const auto outputs = static_cast<size_t>(count);
+  const int32_t most_taps = resizes ? *std::max_element(table_.taps.data(), table_.taps.data() + count) : 1;
+  const size_t weights = outputs * static_cast<size_t>(most_taps);
+  const StagedBytes bytes = stager.take((2 * outputs + weights + kTile) * sizeof(int32_t));
   auto* to = reinterpret_cast<int32_t*>(bytes.host);
-  std::memcpy(to, table_.start.data(), outputs * sizeof(int32_t));
-  std::memcpy(to + outputs, table_.taps.data(), outputs * sizeof(int32_t));
-  std::memcpy(to + 2 * outputs, table_.weight.data(), outputs * stride * sizeof(int32_t));
+  for (size_t i = 0; i < outputs; ++i) {
+    to[i] = resizes ? table_.start[i] : first + static_cast<int32_t>(i);
+    to[outputs + i] = resizes ? table_.taps[i] : 1;
+    for (size_t tap = 0; tap < static_cast<size_t>(most_taps); ++tap) {
+      const size_t at = i * static_cast<size_t>(table_.taps_stride) + tap;
+      to[(2 + tap) * outputs + i] = resizes ? table_.weight[at] : 1 << kWeightBits;
+    }
+  }
+  std::memset(to + 2 * outputs + weights, 0, kTile * sizeof(int32_t));
   const auto* there = reinterpret_cast<const int32_t*>(bytes.device);
-  axis.start = there;
-  axis.taps = there + outputs;
-  axis.weight = there + 2 * outputs;
-  axis.stride = table_.taps_stride;
-  axis.first = first;
-  return axis;
+  return {there, there + outputs, there + 2 * outputs, count, first, most_taps};
 }
 
 }  // namespace headrace

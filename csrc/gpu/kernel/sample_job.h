@@ -8,7 +8,19 @@
 #include "core/kernels/effects/effect_math.h"
 #include "core/kernels/warp/warp_math.h"
 
+// How often a GPU's compiler repeats the body of the loop that follows. 1: copies of a long body would cost registers
+// and instruction cache.
+#if defined(__CUDACC__)
+#define HEADRACE_PRAGMA(text) _Pragma(#text)
+#define HEADRACE_UNROLL(times) HEADRACE_PRAGMA(unroll times)
+#else
+#define HEADRACE_UNROLL(times)
+#endif
+
 namespace headrace {
+
+/// Edge of the square of outputs that one block makes, and number of threads of a block.
+inline constexpr int kTile = 32, kBlockThreads = 256;
 
 /// Maps, along one axis, positions of a window to positions of an image.
 struct TakeAxis {
@@ -46,27 +58,26 @@ struct TakeMap {
   }
 };
 
-/// The positions [begin, end) that one output is made from, and their weights.
+/// The positions [begin, end) that one output is made from, and the place of the first one's weight.
 struct Window {
   int32_t begin = 0, end = 0;
-  const int32_t* weight = nullptr;  // one for each position; null: a single position of weight 1
-
-  /// The weight of position `at`, which is in the window; fixed point with kWeightBits bits.
-  HEADRACE_HD int32_t weight_of(int at) const { return weight ? weight[at - begin] : 1 << kWeightBits; }
+  const int32_t* weight = nullptr;
 };
 
-/// A ResampleTable's windows and weights for outputs starting at `first`. Null pointers: the axis keeps its size.
+/// A ResampleTable's windows and weights for outputs from `first` on; fixed point with kWeightBits bits. An axis that
+/// keeps its size has windows of a single position with weight 1.
 struct AxisWindows {
   const int32_t* start = nullptr;
   const int32_t* taps = nullptr;
-  const int32_t* weight = nullptr;  // [output][stride]
-  int32_t stride = 0, first = 0;
+  // [position in the window][output]: neighbouring threads load neighbours. Zero after a window's end up to most_taps;
+  // kTile more may be read.
+  const int32_t* weight = nullptr;
+  int32_t outputs = 0, first = 0, most_taps = 0;
 
   /// The window of an output of the whole axis.
   HEADRACE_HD Window window(int output) const {
-    if (start == nullptr) return {output, output + 1, nullptr};
     const int i = output - first;
-    return {start[i], start[i] + taps[i], weight + static_cast<ptrdiff_t>(i) * stride};
+    return {start[i], start[i] + taps[i], weight + i};
   }
 };
 
@@ -103,9 +114,6 @@ struct OutputFormat {
   const void* erased = nullptr;  // [row][channels] elements
 };
 
-/// Edge of the square of outputs that one block makes, and number of threads of a block.
-inline constexpr int kTile = 32, kBlockThreads = 256;
-
 /// The arguments of one launch: the fused kernel with a block for each tile, then, where there are effects, the retouch
 /// kernel with a block for each sample.
 struct FuseLaunch {
@@ -117,7 +125,7 @@ struct FuseLaunch {
 
   HEADRACE_HD int tiles_x() const { return (width + kTile - 1) / kTile; }
   HEADRACE_HD int tiles_y() const { return (height + kTile - 1) / kTile; }
-  HEADRACE_HD int blocks() const { return samples * tiles_x() * tiles_y(); }
+  HEADRACE_HD int tiles() const { return tiles_x() * tiles_y(); }
 };
 
 }  // namespace headrace

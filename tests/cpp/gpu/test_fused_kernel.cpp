@@ -193,6 +193,44 @@ TEST_CASE("from a JPEG's planes the emulated kernel writes what the CPU writes f
   }
 }
 
+TEST_CASE("crops of 4:2:0 and 4:4:4 planes, enlarged and up to 60 times smaller") {
+  PlanMaker maker(28);
+  Fuser fuser(*kernels_named("scalar"));
+  PlaneDecoder decoder;
+  const std::vector<uint8_t> entries = random_entries(maker);
+  const std::array<Filter, 3> filters{Filter::kBilinear, Filter::kBicubic, Filter::kLanczos};
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    JpegOptions options;
+    options.width = maker.between(200, 900);
+    options.height = maker.between(200, 900);
+    options.h = options.v = {i % 3 == 0 ? 1 : 2, 1, 1};
+    const std::vector<uint8_t> jpeg = make_jpeg(options), pixels = decode_whole(jpeg);
+    const JpegHeader header = parse_jpeg_header(jpeg);
+    const Size size = header.size;
+    Plan plan;
+    PlanStage stage;
+    stage.take.box = {maker.between(0, size.width / 2), maker.between(0, size.height / 2), 0, 0};
+    stage.take.box.width = maker.between(20, size.width - stage.take.box.x);
+    stage.take.box.height = maker.between(20, size.height - stage.take.box.y);
+    // A tile's lines all fit the shared memory up to 2.7 times smaller, and a whole line up to some 40 times.
+    const int smaller = 1 << maker.between(0, 6);
+    stage.resize = {std::max(1, stage.take.box.width / smaller), std::max(1, maker.between(20, 90) / smaller)};
+    stage.filter = filters[static_cast<size_t>(maker.between(0, 2))];
+    stage.vertical_first = maker.coin();
+    plan.stages.push_back(stage);
+    plan.last.box = {0, 0, stage.resize.width, stage.resize.height};
+    plan.last.flip_horizontal = maker.coin();
+    Sample want(stage.resize, 4, 3, true, entries.data()), got(stage.resize, 4, 3, true, entries.data());
+    fuser.run(plan, pixels.data(), size_t(size.width) * kPixelBytes, size, want.output);
+    const PlaneLayout layout = plane_layout(header, kernel_box(plan, size));
+    std::vector<uint8_t> samples(layout.bytes);
+    decoder.decode(jpeg, header, layout, samples.data());
+    run_emulated(plan, layout.at(samples.data()), got.output);
+    REQUIRE(got.bytes == want.bytes);
+  }
+}
+
 TEST_CASE("a ragged batch is one launch, and what could not be made is not written") {
   PlanMaker maker(26);
   const std::vector<uint8_t> entries = random_entries(maker);
