@@ -46,7 +46,8 @@ class _Pace:
         most, wanted: number of samples of a request, and what it may grow to.
         threads: number of connections that are of use.
         rest, until: seconds between two attempts to reach the helper, and when the next one is; 0: it works.
-        latency: seconds of a request, the newest ones with the most weight.
+        latency: seconds that the next request is expected to take: those of the newest ones; while requests grow, those
+            of the last one, times the growth.
         answered_at: when the newest answer came, or the connection was opened.
         silent_since: when it last answered, or was first asked.
         refusals: in a row.
@@ -121,15 +122,16 @@ class _Pace:
             halvings = int((time.monotonic() - self.answered_at) / _FORGET_S)
             return (1, self.keep >> halvings) if halvings else (self.most, self.keep)
 
-    def answered(self, samples: int, size: int, seconds: float) -> None:
-        """Notes an answer."""
+    def answered(self, asked: int, samples: int, size: int, seconds: float) -> None:
+        """Notes an answer: how many samples were asked for and made, bytes there and back, and the time."""
         now = time.monotonic()
         with self.lock:
             self.rest, self.silent_since, self.refusals = 0.0, 0.0, 0
             after_a_while = now - self.answered_at - seconds > _FORGET_S
-            self.most = 2 if after_a_while else min(2 * self.most, self.wanted)
-            newest = after_a_while or not self.work.requests
-            self.latency = seconds if newest else 0.8 * self.latency + 0.2 * seconds
+            grows = after_a_while or self.most < self.wanted
+            self.most = min(2 if after_a_while else 2 * self.most, self.wanted)
+            growth = max(1.0, self.most / asked)
+            self.latency = growth * seconds if grows else 0.8 * self.latency + 0.2 * seconds
             self.answered_at = now
             self.work = replace(
                 self.work,
@@ -281,7 +283,7 @@ class HelperLane(PythonLane):
             self._pace.failed(error, refused=isinstance(error, RefusedError))
         else:
             size = samples.nbytes + sum(one.nbytes for one in sent)
-            self._pace.answered(int(np.count_nonzero(made)), size, seconds)
+            self._pace.answered(len(rows), int(np.count_nonzero(made)), size, seconds)
             self._pace.keep = self._samples_made_here(self._pace.latency)
 
     def _samples_made_here(self, seconds: float) -> int:
