@@ -239,7 +239,8 @@ def fingerprint_of(dataset: BlobDataset) -> str:
 
 
 def checksums_of(dataset: BlobDataset, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Returns the CRC-32 of the encoded bytes of samples, int64 (n,); -1 where there are none.
+    """Returns the CRC-32 of the encoded bytes of samples, int64 (n,); -1 where they cannot be read, for any reason that
+    the dataset has.
 
     Raises:
         MessageError: there is no such sample.
@@ -248,7 +249,7 @@ def checksums_of(dataset: BlobDataset, indices: npt.NDArray[np.int64]) -> npt.ND
         raise MessageError("there is no such row in the dataset")
     sums = np.full(len(indices), -1, np.int64)
     for number, index in enumerate(indices.tolist()):
-        with suppress(OSError):
+        with suppress(Exception):
             sums[number] = core.crc32(dataset.read(index))
     return sums
 

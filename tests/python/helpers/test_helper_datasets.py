@@ -7,10 +7,12 @@ import shutil
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helped_loaders import assert_helped, eager, epochs, loader_of, work_of
 from helper_servers import address_of, helper
@@ -19,6 +21,7 @@ from torch.utils.data import ConcatDataset, Subset
 import headrace
 from headrace import transforms as T
 from headrace._helpers import helper_lane, requests
+from headrace._helpers.order_engine import checksums_of
 from headrace._storage.remote.fetcher_registry import close_all
 from headrace.datasets.sources import BlobDataset, as_source
 from support import REPOSITORY, assert_same, pictures, train
@@ -146,6 +149,20 @@ def test_a_dataset_without_a_fingerprint_is_sent() -> None:
 
     for its in (None, nameless()):
         assert_read(nameless(), its, reads=False)
+
+
+class Unreadable(headrace.EncodedImages):
+    """A dataset of which one sample cannot be read, for a reason of its library."""
+
+    def read(self, index: int) -> bytes:
+        if index == 1:
+            raise KeyError(index)
+        return super().read(index)
+
+
+def test_a_sample_that_cannot_be_read_has_no_checksum() -> None:
+    found = checksums_of(Unreadable(FILES, list(range(len(FILES)))), np.arange(3))
+    assert found.tolist() == [zlib.crc32(FILES[0]), -1, zlib.crc32(FILES[2])]
 
 
 def test_a_file_that_differs_ends_the_reading(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ class Threads(Protocol):
     @property
     def closed(self) -> bool: ...
 
+    @property
+    def decoder(self) -> str: ...
+
     def resize(self, threads: int) -> None: ...
 
     def wait(self, flight: Flight, seconds: float) -> bool: ...
@@ -132,9 +135,8 @@ class Tuning:
         handed = batches / seconds if enough and self._at_a_batch else 0.0
         end_of = replace(end, batches=max(end.batches, self._begin.batches + 1))
         budget, choice = self._tuner.budget, self._tuner.choice
-        load = mean_load_between(
-            self._begin, end_of, Setting(choice.threads, budget.cores, choice.depth, self._collating)
-        )
+        setting = Setting(choice.threads, budget.cores, choice.depth, self._collating, decoder=self._engine.decoder)
+        load = mean_load_between(self._begin, end_of, setting)
         waits = (self._waited_ns - self._begin_waited) / elapsed
         self._tuner.observe(Window(seconds, load, waits, made / seconds, handed))
         if self._tuner.choice != self._in_force:

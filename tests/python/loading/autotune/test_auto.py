@@ -257,6 +257,7 @@ class Clockwork:
         self.ahead, self.ended, self.closed = 0, False, False
         self.most = 100
         self.made = 0
+        self.decoder = "pillow"
 
     def resize(self, threads: int) -> None:
         if threads > self.most:
@@ -274,7 +275,8 @@ class Clockwork:
 
 def clockwork(tuner: Tuner) -> tuple[Clockwork, Any, EpochTiming]:
     made = Clockwork()
-    pace = EpochTiming(lambda: Seen({"read": made.now, "idle": 0}, {"read": made.made}, count=1))
+    times = lambda: {"read": made.now, "video": made.now // 2, "idle": 0}  # noqa: E731
+    pace = EpochTiming(lambda: Seen(times(), {"read": made.made}, count=1))
     return made, thread_tuner.Tuning(tuner, pace, made, made, clock=made.clock), pace
 
 
@@ -292,6 +294,20 @@ def test_slow_batches_are_tuned_while_they_are_awaited() -> None:
     assert len(heard) >= 1
     assert heard[0].waits > 0.9
     assert heard[0].handed == 0
+
+
+@pytest.mark.parametrize(("decoder", "lanes"), [("pillow", set()), ("video", {"video"})])
+def test_the_lane_of_the_engines_decoder_is_seen(decoder: str, lanes: set[str]) -> None:
+    tuner = Tuner(lambda: Budget(1.0, 2**30))
+    heard: list[Any] = []
+    tuner.observe = heard.append  # type: ignore[method-assign,assignment]
+    machine, tuning, pace = clockwork(tuner)
+    machine.decoder = decoder
+    for number in range(1, 40):
+        machine.now, machine.made = number * 100_000_000, 100 * number
+        pace.handed_out(machine.now - 1, machine.now, 0)
+        tuning.handed_out(torch.zeros(4), machine.now)
+    assert {*heard[0].load.lanes} == lanes
 
 
 def test_the_system_refuses_threads_in_the_middle_of_an_epoch() -> None:
