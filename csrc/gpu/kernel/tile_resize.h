@@ -136,8 +136,8 @@ HEADRACE_HD void resize_lines(Threads& threads, BlockMemory& block, const AxisWi
 
 /// The second pass over the tile: block.mid holds all lines that it reads, from `first_line` on.
 template <bool kVerticalFirst, class Threads>
-HEADRACE_HD void resize_columns(Threads& threads, BlockMemory& block, const AxisWindows& axis, IntRange outputs,
-                                int first_line) {
+HEADRACE_HD void combine_lines(Threads& threads, BlockMemory& block, const AxisWindows& axis, IntRange outputs,
+                               int first_line) {
   threads.each([&](int thread, ThreadMemory&) {
     const int along_p = thread % kTile, row = thread / kTile, taps = axis.most_taps, step = axis.outputs;
     const int32_t* start = axis.start + (outputs.begin - axis.first + row);
@@ -181,7 +181,7 @@ HEADRACE_HD void resize_at_once(Threads& threads, BlockMemory& block, Source sou
       resize_lines<1>(threads, block, p_axis, p, patch, to);
     }
   }
-  resize_columns<kVerticalFirst>(threads, block, q_axis, q, q_read.begin);
+  combine_lines<kVerticalFirst>(threads, block, q_axis, q, q_read.begin);
 }
 
 /// The first pass over a part of at most kRows lines. `last`: the outputs are complete with this part.
