@@ -3,10 +3,10 @@
 // Note [two passes in a tile]: Pillow rounds to bytes between the passes of a resize, and their order depends on the
 // sizes. With `p` for the axis of the first pass and `q` for that of the second, one algorithm serves both orders. A
 // block makes kTile x kTile outputs. It takes the source lines (along q) that its windows read, some at a time:
-// converts their pixels into shared memory, and resizes them along p to bytes. Where all resized lines fit there, as
-// they do unless an image becomes much smaller, they are then resized along q. Otherwise some lines, or parts of them,
-// are added, weighted, to sums that the threads keep for their outputs: so the shared memory is bounded for any
-// reduction. Sums of integers do not depend on the order of their terms: the bytes are Pillow's.
+// converts their pixels into shared memory, and resizes them along p to bytes. Where all resized lines fit there, up to
+// 2.6 times smaller with bilinear and 2.1 times with Lanczos, they are then resized along q. Otherwise some lines, or
+// parts of them, are added, weighted, to sums that the threads keep for their outputs: so the shared memory is bounded
+// for any reduction. Sums of integers do not depend on the order of their terms: the bytes are Pillow's.
 #pragma once
 
 #include "gpu/kernel/sample_job.h"
@@ -266,15 +266,13 @@ HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJ
     using Source = decltype(source);
     const IntRange p_read = from_cell<kVerticalFirst>(source, read_by(p_axis, p));
     const IntRange q_read = from_cell<!kVerticalFirst>(source, read_by(q_axis, q));
-    if constexpr (Source::kFast) {
-      // Windows are read up to the longest one's length: what is beyond them has a weight of zero.
-      const int most = most_lines(p_read.size() + p_axis.most_taps + Source::kEdge - 1);
-      if (most >= Source::kEdge && q_read.size() + q_axis.most_taps <= kBlockLines) {
-        resize_at_once<kVerticalFirst>(threads, block, source, p_axis, q_axis, p, q, p_read, q_read, most);
-        return;
-      }
+    // Windows are read up to the longest one's length: what is beyond them has a weight of zero.
+    const int most = most_lines(p_read.size() + p_axis.most_taps + Source::kEdge - 1);
+    if (most >= Source::kEdge && q_read.size() + q_axis.most_taps <= kBlockLines) {
+      resize_at_once<kVerticalFirst>(threads, block, source, p_axis, q_axis, p, q, p_read, q_read, most);
+    } else {
+      resize_in_parts<kVerticalFirst>(threads, block, source, p_axis, q_axis, p, q, p_read, q_read);
     }
-    resize_in_parts<kVerticalFirst>(threads, block, source, p_axis, q_axis, p, q, p_read, q_read);
   });
 }
 

@@ -15,15 +15,13 @@ struct IntRange {
 /// Pixels that a source makes together, along each axis, at most.
 inline constexpr int kMostEdge = 2;
 
-// A source makes cells of kEdge x kEdge pixels. kFast: it is worth code of its own. cell_x(u), cell_y(v): the first
-// column, or row, of the cell of pixel (u, v). cell(u, v, store): calls store(i, j, pixel) for each pixel (u + i, v +
-// j) of the cell that begins there.
+// A source makes cells of kEdge x kEdge pixels. cell_x(u), cell_y(v): the first column, or row, of the cell of pixel
+// (u, v). cell(u, v, store): calls store(i, j, pixel) for each pixel (u + i, v + j) of the cell that begins there.
 
 /// The pixel at (u, v) of the resize's input, in all cases.
 class AnySource {
  public:
   static constexpr int kEdge = 1;
-  static constexpr bool kFast = false;
 
   HEADRACE_HD explicit AnySource(const SampleJob& job) : job_(job) {}
   HEADRACE_HD int cell_x(int u) const { return u; }
@@ -43,7 +41,6 @@ class AnySource {
 class YccSource {
  public:
   static constexpr int kEdge = 1;
-  static constexpr bool kFast = true;
 
   HEADRACE_HD explicit YccSource(const SampleJob& job)
       : luma_(job.image.plane[0].data),
@@ -73,7 +70,6 @@ class YccSource {
 class H2V2Source {
  public:
   static constexpr int kEdge = 2;
-  static constexpr bool kFast = true;
 
   /// `u`, `v`: the pixels whose luma may be read.
   HEADRACE_HD H2V2Source(const SampleJob& job, IntRange u, IntRange v)

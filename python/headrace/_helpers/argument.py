@@ -14,8 +14,8 @@ from headrace._helpers.connection import Address, token_here
 class RayHelpers:
     """Which nodes of a Ray cluster make samples for a loader, ``DataLoader(helpers=RayHelpers(...))``.
 
-    ``helpers="ray"`` is ``RayHelpers()``: every other node, with all CPUs that it has for Ray. A helper that another
-    process has started on a node is shared as it is.
+    ``helpers="ray"`` is ``RayHelpers()``: every other node, with all CPUs that it has for Ray. A helper that a node has
+    already is shared as it is.
 
     Args:
         nodes: most nodes, of those that have `cores` and `memory`; None: all but the loader's own.
@@ -38,10 +38,6 @@ class RayHelpers:
                 raise ValueError(f"{name} must be None or a whole number from 1 up, not {value!r}")
         if self.memory is not None:
             checked_size(self.memory, "memory")
-
-    @property
-    def memory_bytes(self) -> int:
-        return 0 if self.memory is None else checked_size(self.memory, "memory")
 
 
 #: The argument, checked.

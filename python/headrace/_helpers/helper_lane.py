@@ -46,8 +46,8 @@ class _Pace:
         most, wanted: number of samples of a request, and what it may grow to.
         threads: number of connections that are of use.
         rest, until: seconds between two attempts to reach the helper, and when the next one is; 0: it works.
-        latency: seconds that the next request is expected to take: those of the newest ones; while requests grow, those
-            of the last one, times the growth.
+        latency: seconds that the next request is expected to take: those of requests, the newest ones with the most
+            weight; while requests grow, those of the last one, doubled where the next one is larger.
         answered_at: when the newest answer came, or the connection was opened.
         silent_since: when it last answered, or was first asked.
         refusals: in a row.
@@ -129,9 +129,14 @@ class _Pace:
             self.rest, self.silent_since, self.refusals = 0.0, 0.0, 0
             after_a_while = now - self.answered_at - seconds > _FORGET_S
             grows = after_a_while or self.most < self.wanted
-            self.most = min(2 if after_a_while else 2 * self.most, self.wanted)
-            growth = max(1.0, self.most / asked)
-            self.latency = growth * seconds if grows else 0.8 * self.latency + 0.2 * seconds
+            if after_a_while:
+                self.most = min(2, self.wanted)
+            elif asked >= self.most:  # not one that was sent before requests grew, or for which little was left
+                self.most = min(2 * self.most, self.wanted)
+            if grows:
+                self.latency = seconds * min(2.0, max(1.0, self.most / asked))
+            else:
+                self.latency = 0.8 * self.latency + 0.2 * seconds if self.work.requests else seconds
             self.answered_at = now
             self.work = replace(
                 self.work,
@@ -175,6 +180,7 @@ class _Meeting:
         known = terms.dataset == asked.fingerprint != ""
         reads = known and not self._pace.differs and asked.has_files(found)
         with self._pace.lock:
+            reads = reads and not self._pace.differs  # another connection may have found it meanwhile
             self._pace.work = replace(self._pace.work, version=terms.version, reads=reads)
             self._pace.wanted = wanted = min(_SAMPLES[1], in_flight // 2)
             self._pace.threads = min(_MOST_CONNECTIONS, -(-in_flight // wanted))

@@ -6,6 +6,7 @@ import secrets
 import threading
 from typing import Any
 
+from headrace._base.checks import checked_size
 from headrace._helpers.argument import Helpers, RayHelpers
 from headrace._helpers.connection import Address
 
@@ -51,7 +52,9 @@ def ray_addresses(given: RayHelpers) -> tuple[Address, ...]:
     """Returns the addresses of helpers on nodes of the Ray cluster but this one, whose cores a loader has anyway.
 
     An actor of a node serves all processes of the cluster that ask for it, and ends with those. It reserves its CPUs,
-    each for a thread: where these are in use, it starts later. Nodes that have a helper already are taken first.
+    each for a thread: where these are in use, it starts later. Of more nodes than are wanted those with a helper are
+    taken first, this process's before those of others, and last those that have been asked and have not answered: these
+    are not asked any longer.
 
     Raises:
         ImportError: Ray is not installed.
@@ -74,25 +77,58 @@ def ray_addresses(given: RayHelpers) -> tuple[Address, ...]:
     with _lock:
         for key in [one for one in _asked if one[0] != session or one[1] not in alive]:
             del _asked[key]
-        chosen = sorted(nodes, key=lambda node: ((session, node) not in _asked, node))[: given.nodes]
-        new = [node for node in chosen if (session, node) not in _asked]
-        for node in new:
-            actor = _actor_on(ray, node, nodes[node], given.memory_bytes)
-            _asked[session, node] = actor, actor.address.remote()
-        answers = [_asked[session, node][1] for node in chosen]
-    found = []
-    ready = ray.wait(answers, num_returns=len(answers), timeout=_START_S if new else 0.1)[0] if answers else []
+        known, named = _known_addresses(ray), _named_helpers(ray)
+
+        def order_of(node: str) -> tuple[int, str]:
+            if (session, node) in _asked:
+                return (0 if (session, node) in known else 3), node
+            return (1 if _name_of(node) in named else 2), node
+
+        chosen = [(session, node) for node in sorted(nodes, key=order_of)[: given.nodes]]
+        for key in [one for one in _asked if one not in known and one not in chosen]:
+            del _asked[key]
+        new = [key for key in chosen if key not in _asked]
+        for key in new:
+            actor = _actor_on(ray, key[1], nodes[key[1]], _bytes_of(given))
+            _asked[key] = actor, actor.address.remote()
+        answers = [_asked[key][1] for key in chosen]
+    if answers:
+        ray.wait(answers, num_returns=len(answers), timeout=_START_S if new else 0.1)
+    with _lock:
+        known = _known_addresses(ray)
+    return tuple(known[key] for key in chosen if key in known)
+
+
+def _known_addresses(ray: Any) -> dict[tuple[str, str], Address]:
+    """Returns the addresses of the actors that have answered, by job and node. Those that cannot are forgotten."""
+    found = {}
+    answers = {answer: key for key, (_, answer) in _asked.items()}
+    ready = ray.wait(list(answers), num_returns=len(answers), timeout=0)[0] if answers else []
     for answer in ready:
         try:
-            found.append(Address(*ray.get(answer)))
-        except ray.exceptions.RayError:  # the node has left
-            continue
-    return tuple(found)
+            found[answers[answer]] = Address(*ray.get(answer))
+        except ray.exceptions.RayError:  # the node has left, or the actor has died
+            del _asked[answers[answer]]
+    return found
+
+
+def _named_helpers(ray: Any) -> set[str]:
+    """Returns the names of the cluster's helpers, whoever has started them."""
+    actors = ray.util.list_named_actors(all_namespaces=True)
+    return {one["name"] for one in actors if one["namespace"] == _NAMESPACE}
+
+
+def _name_of(node: str) -> str:
+    return f"helper-{node}"
+
+
+def _bytes_of(given: RayHelpers) -> int:
+    return 0 if given.memory is None else checked_size(given.memory, "memory")
 
 
 def _has(resources: dict[str, float], given: RayHelpers) -> bool:
     """Returns whether a node has what a helper reserves."""
-    return resources.get("CPU", 0) >= (given.cores or 1) and resources.get("memory", 0) >= given.memory_bytes
+    return resources.get("CPU", 0) >= (given.cores or 1) and resources.get("memory", 0) >= _bytes_of(given)
 
 
 def _actor_on(ray: Any, node: str, cores: int, memory: int) -> Any:
@@ -100,7 +136,7 @@ def _actor_on(ray: Any, node: str, cores: int, memory: int) -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     options = {
-        "name": f"helper-{node}",
+        "name": _name_of(node),
         "namespace": _NAMESPACE,
         "get_if_exists": True,
         "num_cpus": cores,

@@ -180,13 +180,16 @@ def test_a_file_that_differs_ends_the_reading(folder: Path, tmp_path: Path, monk
                     break
         engine: Any = loader._runner.engine
         lane = next(one for one in engine._lanes if isinstance(one, helper_lane.HelperLane))
-        for one in list(lane._pace.connections):
+        earlier = list(lane._pace.connections)
+        for one in earlier:
             one.abort()  # the next connection compares eight files again, which are equal
         before = server.samples
         for _ in epochs():
             assert_same(loader, alone)
             if server.samples > before + 20:
                 break
+        assert server.samples > before + 20
+        assert any(one not in earlier for one in lane._pace.connections)
         assert not work_of(loader).reads
 
 

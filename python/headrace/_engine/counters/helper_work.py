@@ -34,7 +34,7 @@ class HelperWork:
 
     @property
     def works(self) -> bool:
-        """Whether the helper is used, and has answered the newest request."""
+        """Whether the helper is used, and nothing has failed since its last answer."""
         return bool(self.version) and not (self.refused or self.trouble)
 
     def since(self, before: HelperWork) -> HelperWork:
@@ -57,7 +57,7 @@ class HelperWork:
             self.seconds + other.seconds,
             self.failures + other.failures,
             other.version or self.version,
-            other.reads or self.reads,
+            other.reads if other.version else self.reads,
             other.refused or self.refused,
             other.trouble or self.trouble,
         )
@@ -70,8 +70,8 @@ class HelperWork:
         each = f", {1e3 * self.seconds / self.requests:.1f} ms a request" if self.requests else ""
         lost = f", {self.failures} requests failed" if self.failures else ""
         lost += f": {self.trouble}" if self.trouble else ""
-        read = " of files that it reads" if self.reads else ""
-        return f"made {self.samples:,} samples{read}, {self.bytes / 1e6:,.1f} MB there and back{each}{lost}"
+        read = "; it reads the files" if self.reads else ""
+        return f"made {self.samples:,} samples, {self.bytes / 1e6:,.1f} MB there and back{each}{lost}{read}"
 
 
 def work_since(now: Mapping[str, HelperWork], before: Mapping[str, HelperWork]) -> dict[str, HelperWork]:

@@ -19,6 +19,7 @@ from headrace._base import loggers, messages
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace.pillow.recording.image_counts import ImageCounts
 
+_NATIVE = "native decoding is for JPEG, PNG and WebP images, and for clips of videos"
 _BATCHES = 8  # that are judged
 _MOST = 200  # functions that are read
 _LIBRARIES = ("torch", "torchvision", "numpy", "PIL", "headrace", "cv2")
@@ -108,7 +109,7 @@ class FirstImages:
             return
         first = "the first batch" if self._batches == 1 else f"the first {self._batches} batches"
         if total:
-            _warn_of_few_native(f"few images of {first} got native pixels: {images}; native decoding is for JPEG files")
+            _warn_of_few_native(f"few images of {first} got native pixels: {images}; {_NATIVE}")
             return
         if images.small_tensors and not images.has_large_tensors:
             loggers.loading.info("no images in torch's workers; small tensors by memory that stays mapped")

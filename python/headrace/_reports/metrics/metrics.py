@@ -94,7 +94,11 @@ def _gauges(found: list[tuple[Labels, Look, Totals]]) -> Iterator[Metric]:
         for address, work in look.stats.helpers.items()
     ]
     yield Metric(
-        "helper.works", "gauge", "1", "1 for a helper whose newest request was answered, otherwise 0.", helpers
+        "helper.works",
+        "gauge",
+        "1",
+        "1 for a helper that has not failed since its last answer, otherwise 0.",
+        helpers,
     )
 
 

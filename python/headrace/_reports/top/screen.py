@@ -178,13 +178,14 @@ class Screen:
 def _describe_helper(work: Any, stats: Any) -> str:
     """Returns what a helper has done in the epoch, and at which rate."""
     if work["refused"] or not work["version"]:
-        return str(work["refused"] or work["trouble"] or "was not needed")
+        return str(work["refused"] or work["trouble"] or "has not answered yet")
     took = sum(stats.get(name, {}).get("total_s", 0.0) for name in ("steps", "waits"))
     rate = f", {per_second(work['samples'] / took)}/s" if took else ""
     wait = f", {milliseconds(1e3 * work['seconds'] / work['requests'])} a request" if work["requests"] else ""
     made = f"{work['samples']:,} samples{rate}{wait}, {work['bytes'] / 1e6:,.0f} MB"
     reads = ", reads the files" if work.get("reads") else ""
-    return f"{made}, {work['failures']} requests failed; headrace {work['version']}{reads}"
+    trouble = f": {work['trouble']}" if work.get("trouble") else ""
+    return f"{made}, {work['failures']} requests failed{trouble}; headrace {work['version']}{reads}"
 
 
 def _stage_table(one: LoaderFigures) -> Table:

@@ -108,9 +108,9 @@ _OF_FRAMES = ("get_frames_at_indices", "get_frames_in_range", "get_frames_by_pts
 
 #: Operators that torchcodec answers of every file, and what they return.
 _LEFT = {
-    "get_frame_at_index": "a single frame",
-    "get_frame_at_pts": "a single frame",
-    "get_frames_by_pts_in_range": "the frames of a range of times",
+    "get_frame_at_index": "as single frames",
+    "get_frame_at_pts": "as single frames",
+    "get_frames_by_pts_in_range": "as the frames of a range of times",
 }
 
 
@@ -169,6 +169,7 @@ class _Video(_Opened):
         self._key, self._index, self._described, self._file = key, index, described, file
         self._decoder = FrameDecoder(index, file.read)
         self.opener: Callable[[], torch.Tensor] | None = None
+        self._left: set[str] = set()  # what was counted that torchcodec returned
 
     def open(self) -> torch.Tensor:
         """Returns torchcodec's handle."""
@@ -182,7 +183,9 @@ class _Video(_Opened):
         return theirs() if frames is None else self._make(frames, theirs)
 
     def count_left(self, what: str) -> None:
-        self.counts.count(what, self.door)
+        if what not in self._left:  # once, as a clip counts once: a sample may take its frames one by one
+            self._left.add(what)
+            self.counts.count(what, self.door)
 
     def _find_frames(self, operator: str, kwargs: dict[str, Any]) -> Sequence[int] | None:
         """Returns the numbers of the frames that an operator returns; None: torchcodec makes them, or raises."""

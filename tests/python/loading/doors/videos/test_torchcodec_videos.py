@@ -160,7 +160,7 @@ def test_usual_files_are_decoded_from_the_index(videos: Path) -> None:
 
 
 def test_what_torchcodec_answers_is_counted(videos: Path) -> None:
-    """Of a file that has an index: a loader whose dataset asks for nothing else says so."""
+    """Once a decoder, of a file that has an index: a loader whose dataset asks for nothing else says so."""
     through, counts = through_door(make_video(videos / "x264.mp4", *INDEXED["x264.mp4"]))
     with deferred_here(counts):
         for request in (
@@ -174,8 +174,8 @@ def test_what_torchcodec_answers_is_counted(videos: Path) -> None:
             through[FRAMES]
     assert counts.native == 0
     assert counts.by_others == {
-        ("torchcodec", "a single frame"): 3,
-        ("torchcodec", "the frames of a range of times"): 1,
+        ("torchcodec", "as single frames"): 1,
+        ("torchcodec", "as the frames of a range of times"): 1,
     }
 
 
