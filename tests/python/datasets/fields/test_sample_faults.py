@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from stacks import COUNT, GEOMETRY, MASK, encoded, plain, png
 
 from headrace import DataLoader, EncodedImages, Fields, ImageArray, ImageFiles, SampleError
 from headrace import transforms as T
-from headrace._base.originals.relied_functions import Relied
+from pinned_memory import pinned_memory
 from support import hard_files, judge, same, silent_pillow, truncated
 
 BAD_IMAGES, BAD_MASKS = (4, 9), (9, 13, 14)
@@ -79,16 +78,13 @@ def test_a_sample_fails_if_any_field_does(on_error: str, workers: int, device: s
             assert "text 5" in [text for one in expected for text in one["text"]]
 
 
-def test_pinned_rows_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pinned_rows_are_replaced() -> None:
     """As on a machine with an accelerator, where gathered rows are in one block of memory."""
-    real = torch.empty
-    monkeypatch.setattr(torch, "empty", lambda *size, pin_memory=False, **options: real(*size, **options))
-    monkeypatch.setattr(Relied, "why_not", lambda _: None)  # a program's own torch.empty would be torch's to call
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    loader = DataLoader(damaged(), 5, seed=1, num_workers=1, on_error="replace", pin_memory=True)
-    expected = list(loader.reference())
-    with pytest.warns(UserWarning, match="4 samples could not be made"):
-        assert_equal(loader, expected)
+    with pinned_memory():
+        loader = DataLoader(damaged(), 5, seed=1, num_workers=1, on_error="replace", pin_memory=True)
+        expected = list(loader.reference())
+        with pytest.warns(UserWarning, match="4 samples could not be made"):
+            assert_equal(loader, expected)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

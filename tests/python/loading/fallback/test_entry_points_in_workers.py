@@ -29,7 +29,7 @@ from headrace._storage.entry_points import process_table
 from headrace._storage.entry_points.entry_points import Entries
 from headrace._storage.entry_points.shared_table import SharedTable
 from own_dataset import OwnDataset
-from support import PHOTOS, assert_same, train
+from support import PHOTOS, assert_same, open_files, train
 from torchvision_shim import import_torchvision
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
@@ -232,7 +232,7 @@ class Killing(OwnDataset):
 
 def shared_memories() -> int:
     """Files in memory that this process has open, but for those of indexes of videos."""
-    return sum("memfd:headrace " in one.readlink().name for one in Path("/proc/self/fd").iterdir() if one.is_symlink())
+    return sum("memfd:headrace " in one for one in open_files())
 
 
 @pytest.mark.processes

@@ -21,6 +21,7 @@ from headrace._storage.video_indexes import index_memory, shared_indexes
 from headrace._storage.video_indexes.index_folder import IndexFolder
 from headrace._storage.video_indexes.index_memory import IndexMemory
 from headrace._storage.video_indexes.shared_indexes import SharedIndexes, checked_video_index, shared_by_process
+from support import open_files
 
 if not index_memory.is_possible():
     pytest.skip("this system has no memory files without a name", allow_module_level=True)
@@ -291,7 +292,7 @@ def test_loaders_with_equal_arguments_share(tmp_path: Path, monkeypatch: pytest.
 
 
 def memories() -> int:
-    return sum("headrace-indexes" in one.readlink().name for one in Path("/proc/self/fd").iterdir() if one.is_symlink())
+    return sum("headrace-indexes" in one for one in open_files())
 
 
 def test_memory_is_made_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import gc
 import warnings
 from collections import UserDict, namedtuple
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import headrace
 from headrace._loading.fallback import opened_images
 from headrace._loading.fallback.shared_memory import small_tensors
 from headrace._loading.fallback.shared_memory.small_tensors import SLOT, Slots, SmallTensors, make_slots
+from support import open_files
 
 pytestmark = [
     pytest.mark.processes,
@@ -296,8 +296,7 @@ def test_other_ways_to_start_workers(taken: list[int]) -> None:
 
 def test_nothing_is_left() -> None:
     def open_slots() -> int:
-        links = [one.readlink().name for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
-        return sum("headrace-slots" in one for one in links)
+        return sum("headrace-slots" in one for one in open_files())
 
     gc.collect()
     before = open_slots()
