@@ -24,7 +24,7 @@ class CudaThreads {
 
 constexpr int kMostSamples = 65535;  // of a launch: limit of a grid's second dimension
 
-// 64 registers per thread, so that four blocks fit a multiprocessor: the compiler spills nothing in an inner loop.
+// 64 registers per thread, so that four blocks fit a multiprocessor. Nothing is spilled in an inner loop.
 __global__ void __launch_bounds__(kBlockThreads, 4) fuse_kernel(FuseLaunch launch) {
   __shared__ BlockMemory block;
   CudaThreads threads;

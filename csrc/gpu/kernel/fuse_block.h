@@ -55,8 +55,8 @@ HEADRACE_HD void fuse_block(Threads& threads, BlockMemory& block, const FuseLaun
   if (job.skip) return;
   const int left = tile % launch.tiles_x() * kTile, top = tile / launch.tiles_x() * kTile;
   const TakeMap take = job.last;
-  const IntRange u{left, left + kTile < take.x.size ? left + kTile : take.x.size};
-  const IntRange v{top, top + kTile < take.y.size ? top + kTile : take.y.size};
+  const IntRange u = overlap({left, left + kTile}, {0, take.x.size});
+  const IntRange v = overlap({top, top + kTile}, {0, take.y.size});
   if (u.begin >= u.end || v.begin >= v.end) return;
   const IntRange x = shown(take.x, take.pad, u.begin, u.end), y = shown(take.y, take.pad, v.begin, v.end);
   if (x.size() > 0 && y.size() > 0) {

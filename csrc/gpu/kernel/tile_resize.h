@@ -170,7 +170,7 @@ HEADRACE_HD void resize_at_once(Threads& threads, BlockMemory& block, Source sou
                                 int most) {
   HEADRACE_UNROLL(1)
   for (int line = q_read.begin; line < q_read.end; line += most) {
-    const Patch patch{p_read, {line, line + most < q_read.end ? line + most : q_read.end}, most + 1};
+    const Patch patch{p_read, overlap({line, line + most}, q_read), most + 1};
     uint32_t* to = block.mid + (line - q_read.begin) * kTile;
     load_patch<kVerticalFirst>(threads, block, source, patch);
     if (patch.q.size() > 2 * kRows) {
@@ -192,12 +192,11 @@ HEADRACE_HD void add_part(Threads& threads, BlockMemory& block, const AxisWindow
     const int column = thread % kTile, line = thread / kTile;
     if (outputs.begin + column >= outputs.end || line >= patch.q.size()) return;
     const Window window = axis.window(outputs.begin + column);
-    const int begin = window.begin > patch.p.begin ? window.begin : patch.p.begin;
-    const int end = window.end < patch.p.end ? window.end : patch.p.end;
-    const uint32_t* pixel = block.pixels + (begin - patch.p.begin) * patch.pitch + line;
-    const int32_t* weight = window.weight + (begin - window.begin) * axis.outputs;
+    const IntRange read = overlap({window.begin, window.end}, patch.p);
+    const uint32_t* pixel = block.pixels + (read.begin - patch.p.begin) * patch.pitch + line;
+    const int32_t* weight = window.weight + (read.begin - window.begin) * axis.outputs;
     HEADRACE_UNROLL(1)
-    for (int at = begin; at < end; ++at, pixel += patch.pitch, weight += axis.outputs) {
+    for (int at = read.begin; at < read.end; ++at, pixel += patch.pitch, weight += axis.outputs) {
       add_weighted(own.line_sum, *pixel, *weight);
     }
     if (!last) return;
@@ -216,12 +215,11 @@ HEADRACE_HD void add_lines(Threads& threads, BlockMemory& block, const AxisWindo
       const int output = outputs.begin + thread / kTile + k * kRows;
       if (output >= outputs.end) break;
       const Window window = axis.window(output);
-      const int begin = window.begin > lines.begin ? window.begin : lines.begin;
-      const int end = window.end < lines.end ? window.end : lines.end;
-      const uint32_t* pixel = block.mid + (begin - lines.begin) * kTile + thread % kTile;
-      const int32_t* weight = window.weight + (begin - window.begin) * axis.outputs;
+      const IntRange read = overlap({window.begin, window.end}, lines);
+      const uint32_t* pixel = block.mid + (read.begin - lines.begin) * kTile + thread % kTile;
+      const int32_t* weight = window.weight + (read.begin - window.begin) * axis.outputs;
       HEADRACE_UNROLL(1)
-      for (int at = begin; at < end; ++at, pixel += kTile, weight += axis.outputs) {
+      for (int at = read.begin; at < read.end; ++at, pixel += kTile, weight += axis.outputs) {
         add_weighted(own.sum[k], *pixel, *weight);
       }
     }
@@ -239,10 +237,10 @@ HEADRACE_HD void resize_in_parts(Threads& threads, BlockMemory& block, Source so
   });
   HEADRACE_UNROLL(1)
   for (int line = q_read.begin; line < q_read.end; line += kRows) {
-    const IntRange lines{line, line + kRows < q_read.end ? line + kRows : q_read.end};
+    const IntRange lines = overlap({line, line + kRows}, q_read);
     HEADRACE_UNROLL(1)
     for (int at = p_read.begin; at < p_read.end; at += kPart) {
-      const Patch patch{{at, at + kPart < p_read.end ? at + kPart : p_read.end}, lines, kPitch};
+      const Patch patch{overlap({at, at + kPart}, p_read), lines, kPitch};
       load_patch<kVerticalFirst>(threads, block, source, patch);
       add_part(threads, block, p_axis, p, patch, patch.p.end == p_read.end);
     }

@@ -12,6 +12,11 @@ struct IntRange {
   HEADRACE_HD int size() const { return end - begin; }
 };
 
+/// What is in both. Of ranges that do not meet the end is before the begin.
+HEADRACE_HD inline IntRange overlap(IntRange a, IntRange b) {
+  return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+}
+
 /// Pixels that a source makes together, along each axis, at most.
 inline constexpr int kMostEdge = 2;
 
@@ -36,32 +41,37 @@ class AnySource {
   const SampleJob& job_;
 };
 
-/// AnySource for luma and chroma of the same size, without padding, flip or gray. Positions count the samples that are
-/// in memory.
+/// Luma and chroma of a job without padding, flip or gray. Positions count the samples that are in memory.
+struct YccPlanes {
+  const uint8_t *luma, *cb, *cr;
+  int32_t luma_stride, chroma_stride, x, y;  // x, y: of the pixel (0, 0)
+
+  HEADRACE_HD explicit YccPlanes(const SampleJob& job)
+      : luma(job.image.plane[0].data),
+        cb(job.image.plane[1].data),
+        cr(job.image.plane[2].data),
+        luma_stride(job.image.plane[0].stride),
+        chroma_stride(job.image.plane[1].stride),
+        x(job.first.x.begin - job.image.plane[0].x0),
+        y(job.first.y.begin - job.image.plane[0].y0) {}
+};
+
+/// AnySource for luma and chroma of the same size, without padding, flip or gray.
 class YccSource {
  public:
   static constexpr int kEdge = 1;
 
-  HEADRACE_HD explicit YccSource(const SampleJob& job)
-      : luma_(job.image.plane[0].data),
-        cb_(job.image.plane[1].data),
-        cr_(job.image.plane[2].data),
-        luma_stride_(job.image.plane[0].stride),
-        chroma_stride_(job.image.plane[1].stride),
-        x_(job.first.x.begin - job.image.plane[0].x0),
-        y_(job.first.y.begin - job.image.plane[0].y0) {}
-
+  HEADRACE_HD explicit YccSource(const SampleJob& job) : planes_(job) {}
   HEADRACE_HD int cell_x(int u) const { return u; }
   HEADRACE_HD int cell_y(int v) const { return v; }
   template <class Store>
   HEADRACE_HD void cell(int u, int v, Store store) const {
-    const int x = x_ + u, y = y_ + v, at = y * chroma_stride_ + x;
-    store(0, 0, rgb_of_ycc(luma_[y * luma_stride_ + x], cb_[at], cr_[at]));
+    const int x = planes_.x + u, y = planes_.y + v, at = y * planes_.chroma_stride + x;
+    store(0, 0, rgb_of_ycc(planes_.luma[y * planes_.luma_stride + x], planes_.cb[at], planes_.cr[at]));
   }
 
  private:
-  const uint8_t *luma_, *cb_, *cr_;
-  int32_t luma_stride_, chroma_stride_, x_, y_;
+  YccPlanes planes_;
 };
 
 /// AnySource for 4:2:0 without padding, flip or gray. libjpeg makes a pixel's chroma of the four samples around it, and
@@ -73,33 +83,31 @@ class H2V2Source {
 
   /// `u`, `v`: the pixels whose luma may be read.
   HEADRACE_HD H2V2Source(const SampleJob& job, IntRange u, IntRange v)
-      : luma_(job.image.plane[0].data),
-        cb_(job.image.plane[1].data),
-        cr_(job.image.plane[2].data),
-        luma_stride_(job.image.plane[0].stride),
-        chroma_stride_(job.image.plane[1].stride),
-        x_(job.first.x.begin - job.image.plane[0].x0),
-        y_(job.first.y.begin - job.image.plane[0].y0),
-        luma_x_{x_ + u.begin, x_ + u.end - 1},
-        luma_y_{y_ + v.begin, y_ + v.end - 1},
+      : planes_(job),
+        luma_x_{planes_.x + u.begin, planes_.x + u.end - 1},
+        luma_y_{planes_.y + v.begin, planes_.y + v.end - 1},
         chroma_x_{-job.image.plane[1].x0, job.image.plane[1].width - 1 - job.image.plane[1].x0},
         chroma_y_{-job.image.plane[1].y0, job.image.plane[1].height - 1 - job.image.plane[1].y0} {}
 
-  HEADRACE_HD int cell_x(int u) const { return u - (~(x_ + u) & 1); }
-  HEADRACE_HD int cell_y(int v) const { return v - (~(y_ + v) & 1); }
+  HEADRACE_HD int cell_x(int u) const { return u - (~(planes_.x + u) & 1); }
+  HEADRACE_HD int cell_y(int v) const { return v - (~(planes_.y + v) & 1); }
   template <class Store>
   HEADRACE_HD void cell(int u, int v, Store store) const {
-    const int x = x_ + u, y = y_ + v;  // odd
-    const int left = clamped(x >> 1, chroma_x_), upper = clamped(y >> 1, chroma_y_) * chroma_stride_;
-    const int right = clamped((x >> 1) + 1, chroma_x_), lower = clamped((y >> 1) + 1, chroma_y_) * chroma_stride_;
+    const int x = planes_.x + u, y = planes_.y + v;  // odd
+    const int chroma_stride = planes_.chroma_stride, luma_stride = planes_.luma_stride;
+    const uint8_t *cb_plane = planes_.cb, *cr_plane = planes_.cr;
+    const int left = clamped(x >> 1, chroma_x_), upper = clamped(y >> 1, chroma_y_) * chroma_stride;
+    const int right = clamped((x >> 1) + 1, chroma_x_), lower = clamped((y >> 1) + 1, chroma_y_) * chroma_stride;
     int cb[4], cr[4];
-    spread(at(cb_, upper + left), at(cb_, upper + right), at(cb_, lower + left), at(cb_, lower + right), cb);
-    spread(at(cr_, upper + left), at(cr_, upper + right), at(cr_, lower + left), at(cr_, lower + right), cr);
+    spread(at(cb_plane, upper + left), at(cb_plane, upper + right), at(cb_plane, lower + left),
+           at(cb_plane, lower + right), cb);
+    spread(at(cr_plane, upper + left), at(cr_plane, upper + right), at(cr_plane, lower + left),
+           at(cr_plane, lower + right), cr);
     const int column[2] = {clamped(x, luma_x_), clamped(x + 1, luma_x_)};
-    const int row[2] = {clamped(y, luma_y_) * luma_stride_, clamped(y + 1, luma_y_) * luma_stride_};
+    const int row[2] = {clamped(y, luma_y_) * luma_stride, clamped(y + 1, luma_y_) * luma_stride};
     for (int k = 0; k < 4; ++k) {
       const int i = k & 1, j = k >> 1;
-      store(i, j, rgb_of_ycc(at(luma_, row[j] + column[i]), cb[k], cr[k]));
+      store(i, j, rgb_of_ycc(at(planes_.luma, row[j] + column[i]), cb[k], cr[k]));
     }
   }
 
@@ -126,8 +134,7 @@ class H2V2Source {
     }
   }
 
-  const uint8_t *luma_, *cb_, *cr_;
-  int32_t luma_stride_, chroma_stride_, x_, y_;
+  YccPlanes planes_;
   Limits luma_x_, luma_y_, chroma_x_, chroma_y_;
 };
 

@@ -53,8 +53,8 @@ def ray_addresses(given: RayHelpers) -> tuple[Address, ...]:
 
     An actor of a node serves all processes of the cluster that ask for it, and ends with those. It reserves its CPUs,
     each for a thread: where these are in use, it starts later. Of more nodes than are wanted those with a helper are
-    taken first, this process's before those of others, and last those that have been asked and have not answered: these
-    are not asked any longer.
+    taken first, this process's before those of others, and last those that have been asked and have not answered. These
+    are given up when enough others have answered.
 
     Raises:
         ImportError: Ray is not installed.
@@ -69,27 +69,32 @@ def ray_addresses(given: RayHelpers) -> tuple[Address, ...]:
     here, session = ray.get_runtime_context().get_node_id(), ray.get_runtime_context().get_job_id()
     others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != here]
     alive = {node["NodeID"] for node in others}
+    memory = 0 if given.memory is None else checked_size(given.memory, "memory")
     nodes = {
         node["NodeID"]: given.cores or int(node["Resources"].get("CPU", 0))
         for node in others
-        if _has(node["Resources"], given)
+        if _has(node["Resources"], given.cores or 1, memory)
     }
     with _lock:
         for key in [one for one in _asked if one[0] != session or one[1] not in alive]:
             del _asked[key]
-        known, named = _known_addresses(ray), _named_helpers(ray)
+        known = _known_addresses(ray)
+        chosen = [(session, node) for node in nodes]
+        if given.nodes is not None and given.nodes < len(nodes):
+            named = _named_helpers(ray)
 
-        def order_of(node: str) -> tuple[int, str]:
-            if (session, node) in _asked:
-                return (0 if (session, node) in known else 3), node
-            return (1 if _name_of(node) in named else 2), node
+            def order_of(key: tuple[str, str]) -> tuple[int, str]:
+                if key in _asked:
+                    return (0 if key in known else 3), key[1]
+                return (1 if _name_of(key[1]) in named else 2), key[1]
 
-        chosen = [(session, node) for node in sorted(nodes, key=order_of)[: given.nodes]]
-        for key in [one for one in _asked if one not in known and one not in chosen]:
-            del _asked[key]
+            chosen = sorted(chosen, key=order_of)[: given.nodes]
+        if chosen and all(key in known for key in chosen):
+            for key in [one for one in _asked if one not in known]:
+                del _asked[key]
         new = [key for key in chosen if key not in _asked]
         for key in new:
-            actor = _actor_on(ray, key[1], nodes[key[1]], _bytes_of(given))
+            actor = _actor_on(ray, key[1], nodes[key[1]], memory)
             _asked[key] = actor, actor.address.remote()
         answers = [_asked[key][1] for key in chosen]
     if answers:
@@ -122,13 +127,9 @@ def _name_of(node: str) -> str:
     return f"helper-{node}"
 
 
-def _bytes_of(given: RayHelpers) -> int:
-    return 0 if given.memory is None else checked_size(given.memory, "memory")
-
-
-def _has(resources: dict[str, float], given: RayHelpers) -> bool:
+def _has(resources: dict[str, float], cores: int, memory: int) -> bool:
     """Returns whether a node has what a helper reserves."""
-    return resources.get("CPU", 0) >= (given.cores or 1) and resources.get("memory", 0) >= _bytes_of(given)
+    return resources.get("CPU", 0) >= cores and resources.get("memory", 0) >= memory
 
 
 def _actor_on(ray: Any, node: str, cores: int, memory: int) -> Any:

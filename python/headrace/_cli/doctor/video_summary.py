@@ -34,7 +34,7 @@ def lines(found: VideoScan) -> Iterator[str]:
         cost = [1e3 * one.clip_s for one in facts]
         yield f"{'a clip':<14}{_spread(cost, 1)} ms of a core ({CLIP.frames} frames, 4 apart, decoded to RGB)"
         if found.cost.wanted:
-            yield f"{'decoded':<14}{found.cost.decoded / found.cost.wanted:.1f} frames for each one of a clip"
+            yield f"{'decoded':<14}{found.cost.of_each:.1f} frames for each one of a clip"
     if found.cost.indexes_from_folder:
         yield f"{'indexes':<14}{found.cost.indexes_learned:,} learned, {found.cost.indexes_from_folder:,} found"
     yield f"broken        {len(found.broken):,}" + (":" if found.broken else "")
@@ -52,7 +52,7 @@ def recommendations(found: VideoScan) -> Iterator[str]:
     )
     cost = found.cost
     if cost.wanted and cost.decoded > _WORTH * cost.with_short_groups:
-        now, then = cost.decoded / cost.wanted, cost.with_short_groups / cost.wanted
+        now, then = cost.of_each, cost.of_each_with_short
         yield (
             f"{now:.1f} frames are decoded for each one of a clip. With a key frame every {SHORT_GROUP} frames "
             f"(ffmpeg -g {SHORT_GROUP}) it would be about {then:.1f}, {now / then:.1f} times fewer; the files grow, "

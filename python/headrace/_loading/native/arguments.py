@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 
@@ -119,18 +118,3 @@ def can_pin(pin_memory: bool) -> bool:
         )
         return False
     return pin_memory
-
-
-def pin_of(pin_memory: bool, way: str) -> Callable[[Any], Any]:
-    """Returns what brings all tensors of a finished batch into pinned memory, as torch does; those that are there stay.
-    Where nothing is pinned, batches stay as they are."""
-    if not pin_memory or way != "memory" or not torch.accelerator.is_available():
-        return _unchanged
-    from torch.utils.data._utils.pin_memory import pin_memory as torchs
-
-    pin: Callable[[Any], Any] = torchs
-    return pin
-
-
-def _unchanged(batch: Any) -> Any:
-    return batch

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch.utils.data import default_convert
+from torch.utils.data._utils.pin_memory import pin_memory
 
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.finalizers import Ending, call_all
@@ -23,7 +25,7 @@ from headrace._loading.collate.collate_call import Collation
 from headrace._loading.collate.collate_threads import CollateThreads
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native import sample_errors
-from headrace._loading.native.arguments import can_pin, pin_of
+from headrace._loading.native.arguments import can_pin
 from headrace._loading.native.batch_queue import BatchOrder, BatchQueue
 from headrace._loading.native.batch_waits import BatchWaits
 from headrace._loading.native.pending_batch import Begun, Collated, Results
@@ -92,8 +94,8 @@ class NativeIterator(Ending):
     ) -> None:
         self._source, self._table, self._engine = source, table, engine
         self._progress, self._settings, self._out = progress, settings, out
-        self._for_comparison, self._pin = for_comparison, pin_of(settings.pin_memory, settings.destination.way)
-        self._owns_engine = owns_engine
+        self._for_comparison, self._owns_engine = for_comparison, owns_engine
+        self._pins = settings.pin_memory and settings.destination.way == "memory"
         self._renew = renew  # reset to None by the first next()
         self._turn = threading.RLock()  # one next() at a time; reentrant, since a Python step may call next() itself
         engine.set_metadata_reader(source.metadata)
@@ -188,6 +190,10 @@ class NativeIterator(Ending):
             self.close()  # it is unknown which of the two epochs the order belongs to
             raise
 
+    def _pinned(self, batch: Any) -> Any:
+        """Brings all tensors of a batch into pinned memory, as torch does; those that are there stay."""
+        return pin_memory(batch) if self._pins and torch.accelerator.is_available() else batch  # type: ignore[no-untyped-call]
+
     def _make_batch_as_torch(self, begun: Begun) -> Any:
         """Returns a batch that is made as torch makes it."""
         with self._settings.default_device(), begun.failing():
@@ -248,10 +254,10 @@ class NativeIterator(Ending):
         """Calls the collate_fn on a batch, or the functions of labels."""
         try:
             if self._collation is None:
-                return Collated(self._pin(self._add_targets(results)))
+                return Collated(self._pinned(self._add_targets(results)))
             with span("collate_fn"), Spending(self._pace, "collate_fn"), self._settings.default_device():
                 made = self._collation(results.images, results.indices, results.number, ahead=ahead)
-            return Collated(self._pin(made))
+            return Collated(self._pinned(made))
         except BaseException as error:
             return Collated(None, sample_errors.error_of_collate_fn(error, self._settings.num_workers))
 
@@ -260,7 +266,7 @@ class NativeIterator(Ending):
         if results.collated is None and not self._take_images(begun, results):
             return _NONE_LEFT
         if self._collation is None and results.collated is None:
-            return self._pin(self._add_targets(results, begun.failing()))
+            return self._pinned(self._add_targets(results, begun.failing()))
         made, results.collated = results.collated or self._collate(results, ahead=False), None
         if made.error is not None:
             begun.error = made.error

@@ -39,6 +39,16 @@ class DecodingCost:
     on_device: int = 0
     left_to_cpu: int = 0
 
+    @property
+    def of_each(self) -> float:
+        """Frames that the decoder got for each wanted one."""
+        return self.decoded / max(1, self.wanted)
+
+    @property
+    def of_each_with_short(self) -> float:
+        """The same with short groups."""
+        return self.with_short_groups / max(1, self.wanted)
+
     def __add__(self, other: DecodingCost) -> DecodingCost:
         return DecodingCost(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
@@ -50,12 +60,11 @@ class DecodingCost:
         if self.on_device:
             left = f", {self.left_to_cpu:,} of them by its CPU decoder" if self.left_to_cpu else ""
             return f"videos: {self.on_device:,} samples decoded on the device through torchcodec{left}{origins}"
-        each = self.decoded / max(1, self.wanted)
-        said = f"videos: {self.wanted:,} frames wanted, {self.decoded:,} decoded, {each:.1f} for each"
-        short = self.with_short_groups / max(1, self.wanted)
-        if each < 1.5 * short:
+        said = f"videos: {self.wanted:,} frames wanted, {self.decoded:,} decoded, {self.of_each:.1f} for each"
+        if self.of_each < 1.5 * self.of_each_with_short:
             return said + origins
-        short_groups = f"with a key frame every {SHORT_GROUP} frames (ffmpeg -g {SHORT_GROUP}) about {short:.1f}"
+        short = f"about {self.of_each_with_short:.1f}"
+        short_groups = f"with a key frame every {SHORT_GROUP} frames (ffmpeg -g {SHORT_GROUP}) {short}"
         return f"{said}; {short_groups}{origins}"
 
 

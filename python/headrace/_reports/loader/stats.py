@@ -249,11 +249,14 @@ def collect(
     counting = min(threads, counted.working) if counted.working else threads
     helpers = len(counted.helpers) if helpable else None
     setting = Setting(
-        *(counting, _cores_available(), settings.depth, collating),
+        counting,
+        _cores_available(),
+        settings.depth,
+        collating,
         decoder=decoder,
         helpers=helpers,
-        frames=counted.videos.decoded / max(1, counted.videos.wanted),
-        frames_of_short=counted.videos.with_short_groups / max(1, counted.videos.wanted),
+        frames=counted.videos.of_each,
+        frames_of_short=counted.videos.of_each_with_short,
     )
     stages = _stages_from_counters(counted, decoder)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}

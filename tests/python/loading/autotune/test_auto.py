@@ -280,10 +280,24 @@ def clockwork(tuner: Tuner) -> tuple[Clockwork, Any, EpochTiming]:
     return made, thread_tuner.Tuning(tuner, pace, made, made, clock=made.clock), pace
 
 
-def test_slow_batches_are_tuned_while_they_are_awaited() -> None:
+def listened() -> tuple[Tuner, list[Any]]:
+    """A tuner, and the windows that it is given."""
     tuner = Tuner(lambda: Budget(1.0, 2**30))
     heard: list[Any] = []
     tuner.observe = heard.append  # type: ignore[method-assign,assignment]
+    return tuner, heard
+
+
+def hand_out(numbers: range, machine: Clockwork, tuning: Any, pace: EpochTiming) -> None:
+    """Ten batches a second, each of 100 samples."""
+    for number in numbers:
+        machine.now, machine.made = number * 100_000_000, 100 * number
+        pace.handed_out(machine.now - 1, machine.now, 0)
+        tuning.handed_out(torch.zeros(4), machine.now)
+
+
+def test_slow_batches_are_tuned_while_they_are_awaited() -> None:
+    tuner, heard = listened()
     machine, tuning, pace = clockwork(tuner)
     pace.handed_out(0, 1, 0)
     tuning.handed_out(torch.zeros(4), 1)
@@ -298,15 +312,10 @@ def test_slow_batches_are_tuned_while_they_are_awaited() -> None:
 
 @pytest.mark.parametrize(("decoder", "lanes"), [("pillow", set()), ("video", {"video"})])
 def test_the_lane_of_the_engines_decoder_is_seen(decoder: str, lanes: set[str]) -> None:
-    tuner = Tuner(lambda: Budget(1.0, 2**30))
-    heard: list[Any] = []
-    tuner.observe = heard.append  # type: ignore[method-assign,assignment]
+    tuner, heard = listened()
     machine, tuning, pace = clockwork(tuner)
     machine.decoder = decoder
-    for number in range(1, 40):
-        machine.now, machine.made = number * 100_000_000, 100 * number
-        pace.handed_out(machine.now - 1, machine.now, 0)
-        tuning.handed_out(torch.zeros(4), machine.now)
+    hand_out(range(1, 40), machine, tuning, pace)
     assert {*heard[0].load.lanes} == lanes
 
 
@@ -323,23 +332,13 @@ def test_the_system_refuses_threads_in_the_middle_of_an_epoch() -> None:
 
 
 def test_nothing_is_heard_when_the_threads_run_dry() -> None:
-    tuner = Tuner(lambda: Budget(1.0, 2**30))
-    heard: list[Any] = []
-    tuner.observe = heard.append  # type: ignore[method-assign,assignment]
+    tuner, heard = listened()
     machine, tuning, pace = clockwork(tuner)
     machine.ended = True
-    for number in range(1, 40):
-        machine.now = number * 100_000_000
-        machine.made = 100 * number
-        pace.handed_out(machine.now - 1, machine.now, 0)
-        tuning.handed_out(torch.zeros(4), machine.now)
+    hand_out(range(1, 40), machine, tuning, pace)
     assert not heard
     machine.ended = False
-    for number in range(40, 80):
-        machine.now = number * 100_000_000
-        machine.made = 100 * number
-        pace.handed_out(machine.now - 1, machine.now, 0)
-        tuning.handed_out(torch.zeros(4), machine.now)
+    hand_out(range(40, 80), machine, tuning, pace)
     assert heard
     assert heard[0].handed == pytest.approx(10.0)
 
