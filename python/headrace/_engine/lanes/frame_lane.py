@@ -93,6 +93,7 @@ class FrameLane(DecodingLane):
                 with self._turn:
                     self.cost += clip.cost
                 sample.clip = clip
+                del clip  # another thread may finish the last frame
             except BaseException as error:
                 if self.threads == 0 and not isinstance(error, Exception):  # an interrupt: the job will run again
                     del self._samples[key]
@@ -124,27 +125,30 @@ class FrameLane(DecodingLane):
         return open_clip(file, choose, self._indexes, self._limits, self._on_device)
 
     def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
-        """Ends the job of a frame.
+        """Ends the job of a frame; after the last one nothing refers to the sample's frames.
 
         Args:
             begin: when the work for it began, in nanoseconds.
         """
-        clip = sample.clip
-        assert clip is not None
-        if isinstance(clip, BaseException):
-            self._fail(job, clip, message_of(clip))
-        else:
-            try:
-                pixels = clip[job.sample % self._clips.frames]
-            except Exception as error:
-                self._fail(job, without_frames(error), message_of(error))
-            else:
-                height, width, _ = pixels.shape
-                self._pipeline.finish(job, pixels, width, height, time.perf_counter_ns() - begin)
+        self._deliver(sample.clip, job, begin)
         with self._turn:
             sample.left -= 1
             if sample.left == 0:
+                sample.clip = None
                 self._samples.pop(key, None)
+
+    def _deliver(self, clip: Clip | BaseException | None, job: core.PythonJob, begin: int) -> None:
+        assert clip is not None
+        if isinstance(clip, BaseException):
+            self._fail(job, clip, message_of(clip))
+            return
+        try:
+            pixels = clip[job.sample % self._clips.frames]
+        except Exception as error:
+            self._fail(job, without_frames(error), message_of(error))
+        else:
+            height, width, _ = pixels.shape
+            self._pipeline.finish(job, pixels, width, height, time.perf_counter_ns() - begin)
 
     def take_errors(self, batch_id: int) -> dict[int, BaseException]:
         with self._turn:  # frames of a cancelled batch may never come
