@@ -64,6 +64,7 @@ void bind_jpeg(pybind11::module_& module);
 void bind_png(pybind11::module_& module);
 void bind_memory(pybind11::module_& module);
 void bind_mixing(pybind11::module_& module);
+void bind_opening(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_packing(pybind11::module_& module);
 void bind_entry_points(pybind11::module_& module);

@@ -61,5 +61,6 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   headrace::bind_views(module);
   headrace::bind_textures(module);
   headrace::bind_mixing(module);
+  headrace::bind_opening(module);
   headrace::bind_draws(module);
 }

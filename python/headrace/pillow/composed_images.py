@@ -20,14 +20,18 @@ from PIL import Image
 
 from headrace._base.lifetimes.bounded_table import BoundedTable
 from headrace.pillow.deferred_image import find_recording
-from headrace.pillow.recording.lazy_core import LazyCore
+from headrace.pillow.recording.lazy_core import MOST_PIXELS, LazyCore, Operation
 from headrace.pillow.recording.patches import Untouched, code_below_patch
 from headrace.pillow.value_tables import are_modules_watched, is_as_made
 
 _V1 = "torchvision.transforms.transforms"
 _TRIES = 10  # of RandomResizedCrop.get_params
-#: What a transform makes of a recording; None: nothing was drawn, and the transform is called.
-_Change: TypeAlias = "Callable[[Any, Any], Any]"
+_EXACT = 1 << 24
+_LEAST = 2.0**-100  # smaller numbers may become 0 in a comparison: torch.set_flush_denormal
+#: Given a transform and the size of its image: what it does, and the size after it. None: nothing was drawn, and the
+#: transform is called.
+_Change: TypeAlias = "Callable[[Any, tuple[int, int]], tuple[tuple[Operation, ...], tuple[int, int]] | None]"
+_FLIPPED = (("transpose", Image.Transpose.FLIP_LEFT_RIGHT),)
 _logarithms: BoundedTable[tuple[float, float], tuple[float, float]] = BoundedTable(64)
 
 
@@ -40,17 +44,24 @@ def record_steps(image: Image.Image, steps: Sequence[Any], first: int) -> tuple[
     changes = _changes_of(steps, first)
     if not changes or type(image) is not Image.Image or not _is_plain():
         return None
-    made: Any = find_recording(image)
-    width, height = image.size
-    if made is None or not 0 < width * height <= (Image.MAX_IMAGE_PIXELS or math.inf):
+    lazy = find_recording(image)
+    recorded = None if lazy is None else lazy.get_recording()
+    size = image.size
+    if recorded is None or min(size) < 1:
         return None
+    maker, operations = recorded
+    added: tuple[Operation, ...] = ()
     done = 0
     for change in changes:
-        changed = change(steps[first + done], made) if type(made) is LazyCore else None
+        changed = change(steps[first + done], size)
         if changed is None:
             break
-        made, done = changed, done + 1
-    return (image._new(made), done) if done else None
+        more, size = changed
+        added, done = added + more, done + 1
+    if not added:  # as after a flip that returns its image
+        return (image, done) if done else None
+    made: Any = LazyCore(maker, image.mode, size, operations + added)
+    return image._new(made), done
 
 
 def _changes_of(steps: Sequence[Any], first: int) -> list[_Change]:
@@ -78,22 +89,30 @@ def _is_plain() -> bool:
     )
 
 
-def _crop_and_resize(step: Any, made: LazyCore) -> Any:
+def _crop_and_resize(step: Any, of: tuple[int, int]) -> tuple[tuple[Operation, ...], tuple[int, int]] | None:
     size, scale, ratio, mode = step.size, step.scale, step.ratio, step.interpolation
     module = sys.modules[_V1]
     resample = module.F.pil_modes_mapping.get(mode) if type(mode) is module.InterpolationMode else None
     if resample is None or not (_are_edges(size) and are_ranges(scale, ratio)):
         return None
-    width, height = made.size
+    width, height = of
+    most = Image.MAX_IMAGE_PIXELS  # Pillow looks at the size of each crop
+    if most is not None and width * height > most:
+        return None
     logarithms = _logarithms.find_or_make(tuple(ratio), lambda: tuple(torch.log(torch.tensor(ratio)).tolist()))
     top, left, rows, columns = draw_box(width, height, scale, ratio, logarithms)
-    cropped: Any = made.crop((left, top, left + columns, top + rows))
-    resized = size[1], size[0]
-    return cropped if cropped.size == resized else cropped.resize(resized, resample, (0, 0, columns, rows))
+    crop, resized = ("crop", (left, top, left + columns, top + rows)), (size[1], size[0])
+    if resized == (columns, rows):
+        return (crop,), resized
+    return (crop, ("resize", resized, resample, (0, 0, columns, rows))), resized
 
 
 def _are_edges(size: Any) -> bool:
-    return type(size) in (tuple, list) and len(size) == 2 and all(type(one) is int and one > 0 for one in size)
+    """Whether images of this size are recorded."""
+    if type(size) not in (tuple, list) or len(size) != 2:
+        return False
+    rows, columns = size
+    return type(rows) is int and type(columns) is int and min(rows, columns) > 0 and rows * columns <= MOST_PIXELS
 
 
 def are_ranges(scale: Any, ratio: Any) -> bool:
@@ -123,7 +142,8 @@ def draw_box(
         columns = round(math.sqrt(target * aspect))
         rows = round(math.sqrt(target / aspect))
         if 0 < columns <= width and 0 < rows <= height:
-            number = torch.empty(1, dtype=torch.int64)
+            # torch draws an integer from as many bits, whatever its type is; float32 has those below 2^24.
+            number = drawn if max(width, height) < _EXACT else torch.empty(1, dtype=torch.int64)
             top = number.random_(0, height - rows + 1).item()
             return int(top), int(number.random_(0, width - columns + 1).item()), rows, columns
     own = float(width) / float(height)
@@ -135,8 +155,17 @@ def draw_box(
     return (height - rows) // 2, (width - columns) // 2, rows, columns
 
 
-def _flip(step: Any, made: LazyCore) -> Any:
-    return made.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if torch.rand(1) < step.p else made
+def _flip(step: Any, of: tuple[int, int]) -> tuple[tuple[Operation, ...], tuple[int, int]]:
+    drawn, p = torch.rand(1), step.p
+    bound = _in_float32(p) if type(p) in (float, int) else None
+    flips = drawn < p if bound is None else drawn.item() < bound
+    return (_FLIPPED if flips else ()), of
+
+
+@functools.lru_cache(maxsize=64)
+def _in_float32(value: float) -> float | None:
+    """Returns what torch compares a float32 with; None for numbers that it may treat in ways of its own."""
+    return torch.tensor(value, dtype=torch.float32).item() if _LEAST <= value <= 1 or value == 0 else None
 
 
 _KNOWN: dict[str, _Change] = {"RandomResizedCrop": _crop_and_resize, "RandomHorizontalFlip": _flip}
@@ -158,7 +187,7 @@ _OF_IMAGES = (
 #: What draws call.
 OF_DRAWS: tuple[tuple[object, str], ...] = (
     *((torch, name) for name in ("empty", "exp", "randint", "rand")),
-    *((torch.Tensor, name) for name in ("uniform_", "item", "random_", "exp_", "__lt__")),
+    *((torch.Tensor, name) for name in ("uniform_", "item", "random_", "exp_", "__lt__", "__bool__")),
 )
 
 

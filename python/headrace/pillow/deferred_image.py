@@ -159,13 +159,14 @@ _plain_array_interface: Callable[[Image.Image], object] = Image.Image.__array_in
 def prepare() -> None:
     """Makes Pillow's classes know images without pixels, for the rest of this process's life: they may outlive all that
     opened them."""
-    if getattr(Image.Image.__dict__.get("im"), "fget", None) is not _get_im:
-        setattr(Image.Image, "im", property(_get_im, _set_im))  # noqa: B010 - not as Pillow's types have it
-        setattr(Image.Image, "__array_interface__", property(_array_interface))  # noqa: B010
-    for kind in _FORMATS:
-        if "load" not in kind.__dict__:
-            setattr(kind, "load", _load_pixels)  # noqa: B010
+    without_load = [kind for kind in _FORMATS if "load" not in kind.__dict__]
+    if not without_load and getattr(Image.Image.__dict__.get("im"), "fget", None) is _get_im:
+        return
+    for kind in without_load:
+        setattr(kind, "load", _load_pixels)  # noqa: B010 - not as Pillow's types have it
     webp_files.LOAD.replace()
+    setattr(Image.Image, "__array_interface__", property(_array_interface))  # noqa: B010
+    setattr(Image.Image, "im", property(_get_im, _set_im))  # noqa: B010
 
 
 def find_recording(image: object) -> LazyCore | None:

@@ -17,6 +17,7 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin, WebPImagePlug
 
 from headrace._base.safe_exceptions import contextmanager
 from headrace.pillow.deferred_image import defer, prepare
+from headrace.pillow.files.jpeg_openings import OPENINGS
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import ImageCounts, in_force
 from headrace.pillow.recording.patches import is_own
@@ -47,7 +48,7 @@ class _Steps:
     def __init__(self) -> None:
         self.modules = 0
         self.are_all = False
-        self.openers: list[Replaceable] = []
+        self.openers: list[Replaceable] = [OPENINGS]
         self.followers: list[Replaceable] = []
         self.follow = False
 

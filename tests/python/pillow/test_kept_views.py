@@ -114,7 +114,8 @@ def shown(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [shown(one) for one in value]
     if isinstance(value, np.ndarray):
-        return value.shape, value.dtype, value.tobytes()
+        # Before Pillow 11 an image that has been closed is an object for NumPy.
+        return value.shape, value.dtype, None if value.dtype == object else value.tobytes()
     if isinstance(value, ImageDraw.ImageDraw):
         value.line((0, 0, 5, 5), fill=3)
         return value.im.size, value.im.mode

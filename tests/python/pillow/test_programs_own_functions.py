@@ -76,6 +76,18 @@ def test_classes_are_pillows_before_and_after_the_pixels_are_made(file: Path) ->
         made.tobytes()
 
 
+def test_a_method_that_a_program_had_put_there_leaves_the_next_images_deferred(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program's, where Pillow's class has none, that is removed: ours has to come back."""
+    with headrace.pillow.deferred(), monkeypatch.context() as patch:
+        patch.setattr(JpegImageFile, "load", JpegImageFile.load)
+        del JpegImageFile.load
+        image = Image.open(file)
+        image.load()
+        assert is_deferred(image) and "_unread" not in vars(image) and "load" in vars(JpegImageFile)
+
+
 class OtherJpeg(JpegImageFile):
     def load(self) -> Any:
         made = super().load()

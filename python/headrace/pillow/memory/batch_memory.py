@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from headrace._base.lifetimes.weak_list import Living
+from headrace._base.native import core
 from headrace._base.types import Array
 from headrace.pillow.memory.sole_tensors import find_sole_tensors
 
@@ -45,8 +46,8 @@ class _Block:
 class _Place:
     """Lends a place to an array: NumPy refers to this object until nothing refers to the array or to a view of it."""
 
-    def __init__(self, block: _Block, number: int, array: dict[str, object]) -> None:
-        self._block, self._number, self.__array_interface__ = block, number, array
+    def __init__(self, block: _Block, number: int) -> None:
+        self._block, self._number = block, number
 
     def __del__(self) -> None:
         self._block.lent.discard(self._number)
@@ -96,9 +97,7 @@ class SamplePlaces:
             if number in block.lent:
                 return None
             block.lent.add(number)
-            data = block.address + number * size, False
-            array = {"shape": shape, "typestr": dtype.str, "version": 3, "data": data}
-            return np.asarray(_Place(block, number, array))
+            return core.array_over(block.address + number * size, shape, dtype, _Place(block, number))
 
     def has_other(self, array: Array) -> None:
         """Must be called with an array for which `take` has returned None."""

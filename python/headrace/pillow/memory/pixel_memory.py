@@ -15,6 +15,7 @@ from collections import OrderedDict
 
 import numpy as np
 
+from headrace._base.native import core
 from headrace._base.types import Array
 from headrace.pillow.memory.batch_memory import SamplePlaces
 
@@ -24,11 +25,20 @@ _MAX_IDLE_BATCHES = 1  # free a block unused for this many batches
 _CLASSES = 8  # sizes between two powers of two, so that images of about the same size use the same memory
 
 
+class _Memory:
+    """Mapped memory. Not the C library's, which would keep it when it is freed."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._bytes = np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+        self.address: int = self._bytes.ctypes.data
+
+
 class _Piece:
     """Lends memory to an array: NumPy refers to this object until nothing refers to the array or to a view of it."""
 
-    def __init__(self, of: PixelMemory, memory: Array, array: dict[str, object]) -> None:
-        self._of, self._memory, self.__array_interface__ = of, memory, array
+    def __init__(self, of: PixelMemory, memory: _Memory) -> None:
+        self._of, self._memory = of, memory
 
     def __del__(self) -> None:
         self._of.take_back(self._memory)
@@ -46,7 +56,7 @@ class PixelMemory:
         self._process = os.getpid()
         self._lock = threading.RLock()  # the garbage collector may call `take_back` where this thread holds it
         # By size, each with the number of the batch in which it was used; those used last at the end.
-        self._unused: OrderedDict[int, list[tuple[Array, int]]] = OrderedDict()
+        self._unused: OrderedDict[int, list[tuple[_Memory, int]]] = OrderedDict()
         self._bytes = 0  # unused
         self._batch = 0
 
@@ -71,21 +81,16 @@ class PixelMemory:
             return np.empty(shape, dtype)
         step = 1 << (needed - 1).bit_length() - classes.bit_length()
         size = -(-needed // step) * step
-        memory = self._take_piece(size)
-        if memory is None:
-            # Not from the C library, which would keep it. The pages after `needed` are never touched.
-            mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            memory = np.frombuffer(mapped, np.uint8)
-        array = {"shape": shape, "typestr": dtype.str, "version": 3, "data": (memory.ctypes.data, False)}
-        return np.asarray(_Piece(self, memory, array))
+        memory = self._take_piece(size) or _Memory(size)  # the pages after `needed` are never touched
+        return core.array_over(memory.address, shape, dtype, _Piece(self, memory))
 
-    def take_back(self, memory: Array) -> None:
+    def take_back(self, memory: _Memory) -> None:
         """Called when nothing refers to an array in `memory` any more."""
         if self._process != os.getpid():  # a child; another thread of its parent may have held the lock
             return
         with self._lock:
-            self._unused.setdefault(memory.nbytes, []).append((memory, self._batch))
-            self._bytes += memory.nbytes
+            self._unused.setdefault(memory.size, []).append((memory, self._batch))
+            self._bytes += memory.size
             while self._bytes > MOST:
                 self._free_piece(next(iter(self._unused)))  # not used for the longest time
 
@@ -109,7 +114,7 @@ class PixelMemory:
         if not pieces:
             del self._unused[size]
 
-    def _take_piece(self, size: int) -> Array | None:
+    def _take_piece(self, size: int) -> _Memory | None:
         with self._lock:
             found = self._unused.get(size)
             if found is None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -87,6 +92,10 @@ CHAINS: dict[str, tuple[Callable[[], list[Any]], int]] = {
     "wide": (lambda: [T.RandomResizedCrop(32, scale=(0.9, 1.0), ratio=(0.1, 0.2)), T.ToTensor()], 1),
     "lists": (lambda: [T.RandomResizedCrop([24, 40], [0.1, 1], [0.5, 2]), T.ToTensor()], 1),
     "flips always": (lambda: [T.RandomHorizontalFlip(1.0), T.RandomHorizontalFlip(0.0), T.ToTensor()], 2),
+    "p beyond its range": (lambda: list(map(T.RandomHorizontalFlip, (7, -1.5, math.nan, math.inf, 1e300))), 5),
+    "p is almost 0": (lambda: [T.RandomHorizontalFlip(1e-300), T.RandomHorizontalFlip(2.0**-24), T.ToTensor()], 2),
+    "p has a type of NumPy's": (lambda: [T.RandomHorizontalFlip(np.float64(0.3)), T.ToTensor()], 1),
+    "p is true": (lambda: [T.RandomHorizontalFlip(True), T.ToTensor()], 1),
     "p is a tensor": (lambda: [T.RandomHorizontalFlip(torch.tensor(0.5)), T.ToTensor()], 1),
 } | {
     f"by {mode.value}": (lambda mode=mode: [T.RandomResizedCrop(32, interpolation=mode), T.ToTensor()], 1)
@@ -101,6 +110,64 @@ def test_what_is_made_and_drawn(name: str, photographs: list[Path], recorded: li
     assert_as_torchvision(T.Compose(make()), photographs)
     assert len(recorded) >= 3 * len(photographs) and recorded[0] == first
     assert_as_torchvision(T.Compose(make()), photographs[3:], "L")
+
+
+@pytest.mark.parametrize("p", [2**70, None, "0.5", 1j, torch.tensor([0.5, 0.5]), Fraction(1, 2)])
+def test_errors_of_a_probability(p: Any, photographs: list[Path]) -> None:
+    raised = []
+    for opener in (Image.open, headrace.pillow.open):
+        torch.manual_seed(1)
+        with headrace.pillow.deferred(), pytest.raises((TypeError, OverflowError, RuntimeError)) as caught:
+            T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(p)])(opener(photographs[0]).convert("RGB"))
+        raised.append((caught.type, str(caught.value), torch.get_rng_state().tolist()))
+    assert raised[0] == raised[1]
+
+
+def test_a_number_is_compared_as_by_torch() -> None:
+    """Whatever a draw is: next to the number in float32, too."""
+    draw = random.Random(2)
+    values = [*(draw.random() * 2.0 ** -draw.randrange(110) for _ in range(300)), 0, 1, 0.5, -0.0, 2.0**-100, 2.0**-101]
+    for value in values:
+        bound, close = composed_images._in_float32(value), torch.tensor(value, dtype=torch.float32)
+        assert (bound is None) == (0 < value < 2.0**-100)
+        for drawn in (close, torch.nextafter(close, torch.tensor(0.0)), torch.nextafter(close, torch.tensor(1.0))):
+            assert bound is None or (drawn.item() < bound) == bool(drawn.reshape(1) < value)
+    for value in (math.nan, math.inf, -math.inf, 2**70, -1.0, 1.5):
+        assert composed_images._in_float32(value) is None
+
+
+def test_an_image_that_is_not_flipped_is_the_same_object(photographs: list[Path], recorded: list[int]) -> None:
+    transform = T.Compose([T.RandomHorizontalFlip(0.0), T.RandomHorizontalFlip(0.0)])
+    with headrace.pillow.deferred():
+        image: Any = Image.open(photographs[0]).convert("RGB")
+        made = transform(image)
+    assert made is image and recorded == [2]
+    made.paste((1, 2, 3), (0, 0, 5, 5))
+    assert image.getpixel((4, 4)) == (1, 2, 3)
+
+
+@pytest.mark.pixels
+def test_in_inference_mode(photographs: list[Path], recorded: list[int]) -> None:
+    with torch.inference_mode():
+        assert_as_torchvision(T.Compose(CHAINS["training"][0]()), photographs)
+    assert recorded[0] == 2
+
+
+@pytest.mark.pixels
+def test_threads_draw_what_one_does(photographs: list[Path]) -> None:
+    """Each with a transform that it shares with the others, whose draws are none."""
+    crop, flip = T.RandomResizedCrop(32, scale=(1, 1), ratio=(1, 1)), T.RandomHorizontalFlip(1.0)
+    transform = T.Compose([crop, flip, T.ToTensor()])
+    square = [path.with_suffix(".png") for path in photographs]
+    for path, made in zip(photographs, square, strict=True):
+        Image.open(path).convert("RGB").crop((0, 0, 60, 60)).save(made)
+    expected = [transform(Image.open(path).convert("RGB")) for path in square]
+
+    def make(number: int) -> bool:
+        return torch.equal(transform(Image.open(square[number % 4]).convert("RGB")), expected[number % 4])
+
+    with headrace.pillow.deferred(), ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(make, range(200)))
 
 
 @pytest.mark.pixels
@@ -190,6 +257,7 @@ CHANGES: dict[str, Callable[[Any, pytest.MonkeyPatch], None]] = {
     "Image.transpose": replaced(Image.Image, "transpose", darkened),
     "torch.rand": replaced(torch, "rand", negative),
     "torch.randint": replaced(torch, "randint", lambda plain: lambda *a, **b: torch.zeros(1, dtype=torch.int64)),
+    "Tensor.__bool__": replaced(torch.Tensor, "__bool__", lambda plain: lambda self: not plain(self)),
     "Tensor.uniform_": replaced(torch.Tensor, "uniform_", lambda plain: lambda self, *a: plain(self, 0.9, 1.0)),
     "a module's hook": lambda transform, monkeypatch: transform.transforms[1].register_forward_hook(
         lambda step, inputs, output: output.rotate(90)
@@ -238,6 +306,38 @@ def test_a_mode_sees_torchvisions_calls(photographs: list[Path]) -> None:
             made_by(transform, opener, photographs)
         seen.append(mode.names)
     assert seen[0] == seen[1] and "randint" in seen[0]
+
+
+def test_draws_of_boxes_in_images_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A float32 has no odd integers beyond 2^24."""
+    edges = [(1 << 24) - 1, 1 << 24, (1 << 24) + 1, (1 << 25) + 3, (1 << 31) + 5, (1 << 33) + 7]
+    for number, (width, height) in enumerate([*itertools.product(edges, (1, 700, 1 << 24))] * 4):
+        torch.manual_seed(number)
+        with monkeypatch.context() as patch:
+            patch.setattr(F, "get_dimensions", lambda image, size=(3, height, width): size)
+            expected = T.RandomResizedCrop.get_params(torch.empty(0), (0.08, 1.0), (0.1, 1e8))
+        state = torch.get_rng_state()
+        torch.manual_seed(number)
+        logarithms = torch.log(torch.tensor((0.1, 1e8))).tolist()
+        assert draw_box(width, height, (0.08, 1.0), (0.1, 1e8), logarithms) == expected
+        assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("most", [6400, 0])
+def test_crops_of_an_image_that_was_made_large(
+    most: int, photographs: list[Path], recorded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transform = T.Compose([T.RandomResizedCrop(200), T.RandomResizedCrop(32, scale=(0.9, 1.0))])
+    raised: list[Any] = []
+    with headrace.pillow.deferred():
+        for opener in (Image.open, headrace.pillow.open):
+            image = opener(photographs[0]).convert("RGB")
+            with monkeypatch.context() as patch, pytest.raises(Image.DecompressionBombError) as caught:
+                patch.setattr(Image, "MAX_IMAGE_PIXELS", most)
+                torch.manual_seed(0)
+                transform(image)
+            raised.append((str(caught.value), torch.get_rng_state().tolist()))
+    assert raised[0] == raised[1] and set(recorded) == ({1} if most else set())
 
 
 def test_warnings_of_large_images(photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
