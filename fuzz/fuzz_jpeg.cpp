@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/jpeg/decode/jpeg_decoder.h"
 #include "core/jpeg/planes/plane_decoder.h"
 #include "core/jpeg/scan/entry_points.h"
+#include "core/jpeg/sequential/opening_markers.h"
 #include "core/jpeg/transcode/pack_jpeg.h"
 #include "progressive/progressive_check.h"
 // jpeglib.h needs FILE.
@@ -169,8 +171,9 @@ void check_entry_points(JpegDecoder& decoder, std::span<const uint8_t> data, con
                {1, -1, 300}};
   const std::vector<uint8_t> side_by_side = believed(decoder, data, header, box, list, &lies);
 #if defined(__x86_64__)
-  // The same pixels, or a refusal, where rows are not decoded side by side: see Note [row lanes].
-  if (!decodes_side_by_side(decoder)) return;
+  // The same pixels, or a refusal, where rows are not decoded side by side: see Note [row lanes]. One by one, entry
+  // points are used only where they leave codes out.
+  if (!decodes_side_by_side(decoder) || (box.y == 0 && box.x + box.width == header.size.width)) return;
   static JpegDecoder one_by_one(&kAvx2Blocks);
   EntryPoints same(kEnough);
   require(believed(one_by_one, data, header, box, list, &same) == side_by_side, "other pixels side by side");
@@ -191,6 +194,24 @@ void check_packed(std::span<const uint8_t> data, const std::vector<uint8_t>& who
   require(after == whole, "other pixels in the packed file");
 }
 
+/// What is read when a file is opened is inside it, where its lengths say, and needs nothing after its end.
+void check_opening(std::span<const uint8_t> data) {
+  const std::optional<OpeningMarkers> found = read_opening_markers(data);
+  if (!found) return;
+  require(found->end <= data.size(), "an opening beyond the data");
+  const uint8_t* past = data.data() + 2;  // of SOI
+  for (const auto& [marker, kind, body] : found->segments) {
+    const uint8_t* const begin = body.data() - 4;
+    require(begin >= past && body.data() + body.size() <= data.data() + found->end, "a segment outside its place");
+    require(begin[0] == 0xFF && begin[1] == marker, "a segment of another marker");
+    require(static_cast<size_t>(begin[2] << 8 | begin[3]) == body.size() + 2, "a segment of another length");
+    past = body.data() + body.size();
+  }
+  const auto again = read_opening_markers(data.first(found->end));
+  require(again && again->segments.size() == found->segments.size(), "an opening that needs what comes after it");
+  require(!read_opening_markers(data.first(found->end - 1)), "an opening that is cut");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
@@ -200,6 +221,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const std::span<const uint8_t> data(bytes, size);
+  check_opening(data);
   const JpegHeader header = parse_jpeg_header(data);
   if (header.not_plain != nullptr) return 0;
   require(header.size.width > 0 && header.size.height > 0, "an empty image is plain");

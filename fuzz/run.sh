@@ -14,7 +14,7 @@ done
 harness=${HARNESS:-fuzz_jpeg}
 case $harness in
   fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
-    sources="csrc/core/jpeg/sequential/*.cpp csrc/core/jpeg/huffman/*[!2].cpp csrc/core/jpeg/transcode/*.cpp csrc/core/jpeg/planes/*.cpp csrc/core/jpeg/progressive/*[!2].cpp csrc/core/jpeg/scan/*.cpp csrc/core/jpeg/decode/*.cpp csrc/core/jpeg/idct/*_scalar.cpp" ;;
+    sources="csrc/core/jpeg/sequential/*.cpp csrc/core/jpeg/huffman/*[!2].cpp csrc/core/jpeg/ahead/*.cpp csrc/core/jpeg/transcode/*.cpp csrc/core/jpeg/planes/*.cpp csrc/core/jpeg/progressive/*[!2].cpp csrc/core/jpeg/scan/*.cpp csrc/core/jpeg/decode/*.cpp csrc/core/jpeg/idct/*_scalar.cpp" ;;
   fuzz_png) out=build/fuzz_png corpus=fuzz/corpus_png sources="csrc/core/png/*.cpp" libraries="-ldeflate -lz" ;;
   fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/io/tar/*tar*.cpp" libraries= ;;
   fuzz_http) out=build/fuzz_http corpus=fuzz/corpus_http libraries=-pthread

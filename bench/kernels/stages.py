@@ -25,7 +25,8 @@ STAGES: dict[str, tuple[str, str]] = {
     "stuffing removed": ("ScanBytes|unstuff", "byte of the file"),
     "tables of the Huffman codes": ("AcTable|DcTable|LongCodes::build|HuffmanTable|ScanTables|LaneTables", ""),
     "Huffman loop": (
-        "HuffmanDecoder|LongCodes|single_step|read_mcus|EntryPoints|RowsAhead|decode_rows|move_blocks|SharedLists",
+        "HuffmanDecoder|LongCodes|single_step|read_mcus|EntryPoints|RowsAhead|decode_rows|move_blocks|SharedLists"
+        "|LaneScan|ScanPieces|PiecesInMemory|decode_pieces|read_symbol|find_junction|before_mcu",
         "byte of the file",
     ),
     "inverse DCT": ("Inverse<|invert", "pixel of the box"),

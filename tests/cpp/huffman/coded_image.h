@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "core/jpeg/sequential/huffman.h"
@@ -35,6 +36,13 @@ inline HuffmanSpec random_spec(Random& random, std::vector<uint8_t> symbols) {
     left -= count;
   }
   return spec;
+}
+
+/// Makes all codes as long as the longest or longer, 8 bits at least, so that most bits begin none.
+inline void add_holes(HuffmanSpec* spec) {
+  int codes = 0;
+  for (uint8_t& count : spec->lengths) codes += std::exchange(count, uint8_t{0});
+  spec->lengths[8] = static_cast<uint8_t>(codes);
 }
 
 inline std::vector<uint8_t> dc_symbols() { return {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; }
@@ -126,11 +134,13 @@ struct Coded {
 
 inline constexpr int kColumns = 7, kRows = 5, kBlocks = 4;
 
-/// An image of 7 x `rows` MCUs: two blocks of one component, one each of two others, as with 4:2:2.
-inline void code_image(Random& random, int restart_interval, Coded* coded, int rows = kRows) {
+/// An image of 7 x `rows` MCUs: two blocks of one component, one each of two others, as with 4:2:2. `holes`: in the
+/// tables of DC values, so that damaged ones are often no codes.
+inline void code_image(Random& random, int restart_interval, Coded* coded, int rows = kRows, bool holes = false) {
   for (int i = 0; i < 2; ++i) {
     coded->dc[i] = random_spec(random, dc_symbols());
     coded->ac[i] = random_spec(random, ac_symbols());
+    if (holes) add_holes(&coded->dc[i]);
   }
   HuffmanScan& scan = coded->scan;
   const HuffmanScan::McuBlock kinds[kBlocks] = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {2, 1, 1}};
@@ -158,6 +168,7 @@ inline void code_image(Random& random, int restart_interval, Coded* coded, int r
     scan.ac[i] = &coded->ac[i];
   }
   scan.mcus_per_row = kColumns;
+  scan.mcu_rows = rows;
   scan.last_column = kColumns - 1;
   scan.restart_interval = restart_interval;
 }

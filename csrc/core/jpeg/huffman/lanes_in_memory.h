@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/jpeg/huffman/huffman_block.h"
+#include "core/jpeg/huffman/piece_job.h"
 #include "core/jpeg/huffman/row_lanes.h"
 
 namespace headrace {
@@ -23,6 +24,8 @@ constexpr auto kPlaces = [] {
 template <unsigned kLanes>
 class LanesInMemory {
  public:
+  static constexpr bool kArePieces = false;
+
   explicit LanesInMemory(const LaneJob& job) : job_(job) {
     for (unsigned i = 0; i < kLanes; ++i) begin_row(i);
   }
@@ -102,23 +105,15 @@ bool LanesInMemory<kLanes>::end_part(unsigned lane) {
 /// Decodes a symbol that is not in the tables. False: there is none, or it does not fit.
 template <unsigned kLanes>
 bool LanesInMemory<kLanes>::single(unsigned lane) {
-  const uint64_t bits = ~load_big_endian(job_.bytes + std::min(bit_[lane] >> 3, job_.size)) << (bit_[lane] & 7);
-  const uint32_t kind = state_[lane] / LaneTables::kSlots % LaneTables::kKinds;
-  const bool dc = k_[lane] == 0;
-  int length = 0;
-  const int symbol = (dc ? job_.tables->dc_codes : job_.tables->ac_codes)[kind].find(bits, &length, 0);
-  if (symbol < 0 || (dc && symbol > 15)) return false;
-  const AcSymbol one = ac_symbol(static_cast<unsigned>(length), static_cast<unsigned>(symbol));
-  const uint32_t k = k_[lane] + (dc ? 1 : one.advance);
-  if (k > 64 && k < kEndOfBlock) return false;
-  if (one.size != 0 || dc)
-    job_.memory[block_[lane] + kNaturalOrder[k - 1]] = static_cast<int16_t>(extend(bits << one.length, 63u - one.size));
-  bit_[lane] += one.total;
-  k_[lane] = k;
-  if (k < 64) return true;
-  k_[lane] = 0;
+  LaneCursor at{bit_[lane], k_[lane], state_[lane]};
+  const LaneSymbol found = read_symbol(job_, &at);
+  if (!found.fine) return false;
+  if (found.place >= 0) job_.memory[block_[lane] + static_cast<uint32_t>(found.place)] = found.value;
+  bit_[lane] = at.bit;
+  k_[lane] = at.k;
+  state_[lane] = at.state;
+  if (!found.ends_block) return true;
   block_[lane] += step_[lane];
-  state_[lane] = job_.states[state_[lane] % kLaneStates];
   return --left_[lane] != kLeast || end_part(lane);
 }
 

@@ -16,6 +16,18 @@
 
 namespace headrace {
 
+struct PieceJob;
+
+/// What lanes read, and where they write.
+struct LaneInput {
+  const LaneTables* tables = nullptr;
+  const uint32_t* states = nullptr;  // of a block, see lane_state(): the state of the next one; the last: the first one
+  const uint8_t* bytes = nullptr;    // inverted; readable up to kLanePadding after the last one
+  uint32_t size = 0;                 // theirs, at most kMostLaneBytes
+  int16_t* memory = nullptr;         // all zero but for what nothing reads; DC coefficients become differences
+  uint32_t waste = 0;                // kLaneSlack coefficients that nothing reads
+};
+
 /// Offsets are in coefficients, in the memory of the job.
 struct LaneRow {
   uint32_t bit = 0;                 // of the job's bytes, where the row begins
@@ -25,14 +37,8 @@ struct LaneRow {
   uint32_t blocks = 0;              // where the wanted blocks go, 64 coefficients each, all zero before
 };
 
-struct LaneJob {
-  const LaneTables* tables = nullptr;
-  std::span<const LaneRow> rows;     // the longest first
-  const uint32_t* states = nullptr;  // of a block, see lane_state(): the state of the next one; the last: the first one
-  const uint8_t* bytes = nullptr;    // inverted; readable up to kLanePadding after the last row's
-  uint32_t size = 0;                 // of all rows' bytes, at most kMostLaneBytes
-  int16_t* memory = nullptr;         // DC coefficients become differences
-  uint32_t waste = 0;                // kLaneSlack coefficients that nothing reads
+struct LaneJob : LaneInput {
+  std::span<const LaneRow> rows;  // the longest first
 };
 
 inline constexpr uint32_t kLaneSlack = 64, kLanePadding = 16, kMostLaneBytes = uint32_t{1} << 27;
@@ -50,6 +56,8 @@ struct RowLanes {
   /// Decodes the rows. False: damaged or irregular data, or codes that the lanes cannot read; the blocks are
   /// unspecified then.
   bool (*decode)(const LaneJob& job);
+  /// Decodes the pieces of a scan.
+  void (*decode_pieces)(PieceJob* job);
   /// Moves adjacent blocks to where they are wanted, and leaves zeros.
   void (*move)(int16_t* from, int blocks, int16_t (*const* to)[64]);
 };

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "core/jpeg/huffman/lanes_in_memory.h"
+#include "core/jpeg/huffman/pieces_in_memory.h"
 
 namespace headrace {
 namespace {
@@ -16,7 +17,8 @@ namespace {
 using V = __m512i;
 
 constexpr unsigned kLanes = 16;
-constexpr unsigned kSymbols = 2;  // of each lane between two gathers
+constexpr unsigned kSymbols = 2;          // of each lane between two gathers
+constexpr unsigned kWindowsPerEntry = 8;  // of the log
 
 constexpr auto kMasks = [] {
   std::array<uint32_t, 16> masks{};
@@ -35,18 +37,29 @@ ALWAYS_INLINE V bytes_of(V low, V high, V at) {
   return at;
 }
 
+/// The lanes of a mask. GCC 12 may leave other bits above these 16 where it keeps a mask in memory for a while.
+ALWAYS_INLINE unsigned lanes_of(unsigned mask) {
+  asm("" : "+r"(mask));
+  return mask & ((1u << kLanes) - 1);
+}
+
 struct Table {
   V low, high;
   explicit Table(const uint8_t* bytes) : low(load(bytes)), high(load(bytes + 64)) {}
   ALWAYS_INLINE V operator[](V at) const { return bytes_of(low, high, at); }
 };
 
-class Decoder : public LanesInMemory<kLanes> {
+/// Lanes: LanesInMemory or PiecesInMemory.
+template <class Lanes>
+class Decoder : public Lanes {
  public:
-  using LanesInMemory::LanesInMemory;
+  using Lanes::Lanes;
+  /// False: damaged or irregular data; of pieces always true.
   bool run();
 
  private:
+  using Lanes::bit_, Lanes::k_, Lanes::state_, Lanes::block_, Lanes::step_, Lanes::left_;
+  using Lanes::job_, Lanes::active_, Lanes::kLeast;
   void store_values(unsigned symbol);
   void forget_values() { std::fill(&place_[0][0], &place_[0][0] + kSymbols * kLanes, job_.waste); }
 
@@ -54,12 +67,15 @@ class Decoder : public LanesInMemory<kLanes> {
   alignas(kCacheLine) int32_t value_[kSymbols][kLanes] = {};
 };
 
-ALWAYS_INLINE void Decoder::store_values(unsigned symbol) {
+template <class Lanes>
+ALWAYS_INLINE void Decoder<Lanes>::store_values(unsigned symbol) {
 #pragma GCC unroll 16
   for (unsigned i = 0; i < kLanes; ++i) job_.memory[place_[symbol][i]] = static_cast<int16_t>(value_[symbol][i]);
 }
 
-bool Decoder::run() {
+template <class Lanes>
+bool Decoder<Lanes>::run() {
+  constexpr bool kArePieces = Lanes::kArePieces;
   const LaneTables& tables = *job_.tables;
   const auto& codes = tables.ac[0];
   const auto& dc_codes = tables.dc[0];
@@ -75,18 +91,37 @@ bool Decoder::run() {
     return _mm512_shuffle_epi8(_mm512_i32gather_epi32(at, job_.bytes + ahead, 1), big_endian);
   };
   V bit, k, state, block, step, left;
-  V window;  // the next 32 bits of each lane, inverted
+  V window;                       // the next 32 bits of each lane, inverted
+  [[maybe_unused]] V end = ones;  // of the pieces
+  [[maybe_unused]] unsigned windows = 0;
   V wrong = zero;
   const auto take_lanes = [&] {
     bit = load(bit_), k = load(k_), state = load(state_), block = load(block_);
     step = load(step_), left = load(left_);
+    if constexpr (kArePieces) end = load(this->end_);
     const V from_bit = _mm512_and_si512(bit, all(7));
     window = _mm512_mask_mov_epi32(ones, static_cast<__mmask16>(active_),
                                    _mm512_shldv_epi32(words(bit, 0), words(bit, 4), from_bit));
   };
   forget_values();
   take_lanes();
+  const auto put_lanes = [&] {
+    store(bit_, bit), store(k_, k), store(state_, state), store(block_, block);
+    store(left_, left);
+  };
+  const auto wrong_lanes = [&] { return lanes_of(_mm512_test_epi32_mask(wrong, all(kWrong))) & active_; };
   while (active_ != 0) {
+    if constexpr (kArePieces)
+      if (windows++ % kWindowsPerEntry == 0) {
+        for (unsigned lanes = wrong_lanes(); lanes != 0; lanes &= lanes - 1)
+          this->note_wrong(static_cast<unsigned>(std::countr_zero(lanes)));
+        wrong = zero;
+        LaneLogEntry& entry = this->add_to_log();
+        store(entry.bit.data(), bit);
+        store(entry.done.data(), _mm512_add_epi32(_mm512_sub_epi32(load(this->granted_), left), all(kLeast)));
+        store(entry.place.data(),
+              _mm512_or_si512(k, _mm512_slli_epi32(_mm512_and_si512(state, all(kLaneStates - 1)), 8)));
+      }
     // Gathered while the window is used: the bits after it, of which the last 7 may be missing.
     const V after =
         _mm512_mask_sllv_epi32(ones, static_cast<__mmask16>(active_), words(bit, 4), _mm512_and_si512(bit, all(7)));
@@ -148,24 +183,35 @@ bool Decoder::run() {
     }
     bit = _mm512_add_epi32(bit, used);
     window = _mm512_shldv_epi32(window, after, used);
-    if ((singles | ended) == 0) [[likely]]
+    unsigned passed = 0;
+    if constexpr (kArePieces) passed = _mm512_cmpge_epu32_mask(bit, end);
+    if ((singles | ended | passed) == 0) [[likely]]
       continue;
-    if ((_mm512_test_epi32_mask(wrong, all(kWrong)) & active_) != 0) return false;
+    for (unsigned lanes = wrong_lanes(); lanes != 0; lanes &= lanes - 1) {
+      if constexpr (!kArePieces) return false;
+      if constexpr (kArePieces) this->note_wrong(static_cast<unsigned>(std::countr_zero(lanes)));
+    }
     wrong = zero;
     for (unsigned symbol = 0; symbol < kSymbols; ++symbol) store_values(symbol);
     forget_values();
-    store(bit_, bit), store(k_, k), store(state_, state), store(block_, block);
-    store(left_, left);
-    for (; ended != 0; ended &= ended - 1)
-      if (!end_part(static_cast<unsigned>(std::countr_zero(ended)))) return false;
-    for (; singles != 0; singles &= singles - 1)
-      if (!single(static_cast<unsigned>(std::countr_zero(singles)))) return false;
+    put_lanes();
+    for (unsigned lanes = lanes_of(ended); lanes != 0; lanes &= lanes - 1)
+      if (!this->end_part(static_cast<unsigned>(std::countr_zero(lanes)))) return false;
+    for (unsigned lanes = lanes_of(singles); lanes != 0; lanes &= lanes - 1)
+      if (!this->single(static_cast<unsigned>(std::countr_zero(lanes)))) return false;
+    if constexpr (kArePieces)
+      for (unsigned lanes = lanes_of(passed); lanes != 0; lanes &= lanes - 1) {
+        const unsigned lane = static_cast<unsigned>(std::countr_zero(lanes));
+        if (this->end_[lane] != ~0u && bit_[lane] >= this->end_[lane]) this->pass_end(lane);
+      }
     take_lanes();
   }
   return true;
 }
 
-bool decode_rows(const LaneJob& job) { return Decoder(job).run(); }
+bool decode_rows(const LaneJob& job) { return Decoder<LanesInMemory<kLanes>>(job).run(); }
+
+void decode_pieces(PieceJob* job) { Decoder<PiecesInMemory<kLanes>>(job).run(); }
 
 void move_blocks(int16_t* from, int blocks, int16_t (*const* to)[64]) {
   for (int i = 0; i < blocks; ++i, from += 64) {
@@ -178,7 +224,7 @@ void move_blocks(int16_t* from, int blocks, int16_t (*const* to)[64]) {
 
 }  // namespace
 
-const RowLanes kAvx512RowLanes{"avx512", kLanes, 7, decode_rows, move_blocks};
+const RowLanes kAvx512RowLanes{"avx512", kLanes, 7, decode_rows, decode_pieces, move_blocks};
 
 double gather_ns_avx512() {
   alignas(kCacheLine) int words[256];

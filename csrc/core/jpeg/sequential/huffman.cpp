@@ -10,9 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/jpeg/ahead/rows_ahead.h"
+#include "core/jpeg/ahead/scan_pieces.h"
 #include "core/jpeg/huffman/huffman_block.h"
 #include "core/jpeg/scan/scan_bytes.h"
-#include "core/jpeg/sequential/rows_ahead.h"
 
 namespace headrace {
 namespace {
@@ -52,6 +53,9 @@ struct HuffmanDecoder::State {
   std::vector<EntryPoint> learned_dc;  // the same rows; `bit` is not set
 
   HuffmanScan scan;  // its tables are the copies above
+  LaneScan lanes;
+  ScanPieces pieces;
+  int pieces_from = -1, pieces_last = 0;  // MCUs; -1: they are not used
   RowsAhead ahead;
   int ahead_next = 0, ahead_end = 0;  // rows that are still to be decoded ahead
   int ahead_rows = 0;                 // at once
@@ -59,10 +63,12 @@ struct HuffmanDecoder::State {
   void begin_bytes();
   void build_tables();
   void decode_rows_ahead();
+  void begin_pieces();
   bool enter(int number);
   EntryPoint open_row(size_t row);
   void enter_row(size_t row);
-  void learn();
+  void learn(size_t bit);
+  void learn_of_pieces();
   bool reach(int mcu, int16_t (*const* out)[64]);
   bool row_fits() const;
   size_t bits_read() const { return static_cast<size_t>(in.next - bytes.data()) * 8 - in.count; }
@@ -113,14 +119,23 @@ void HuffmanDecoder::State::enter_row(size_t row) {
 }
 
 /// Records where the next row begins. After a value that an entry point cannot hold, nothing more is learned.
-void HuffmanDecoder::State::learn() {
+void HuffmanDecoder::State::learn(size_t bit) {
   EntryPoint point;
   for (size_t i = 0; i < point.dc.size(); ++i) point.dc[i] = static_cast<int16_t>(last_dc[i]);
   const size_t rows = static_cast<size_t>(at / mcus_per_row) - known.size();
   if (learned.size() + 1 != rows || !std::equal(point.dc.begin(), point.dc.end(), last_dc)) return;
   // In this order: if the second finds no memory, finish() still has a value for each of `learned`.
   learned_dc.push_back(point);
-  learned.push_back(bits_read());
+  learned.push_back(bit);
+}
+
+/// Records where the rows begin that were read in pieces.
+void HuffmanDecoder::State::learn_of_pieces() {
+  for (const ScanPlace& row : pieces.rows()) {
+    std::copy(std::begin(row.dc), std::end(row.dc), last_dc);
+    at = row.mcu;
+    learn(row.bit);
+  }
 }
 
 /// Before the first MCU of the scan.
@@ -160,6 +175,23 @@ void HuffmanDecoder::State::decode_rows_ahead() {
   begin_bytes();  // these rows are read one by one
 }
 
+/// At the first MCU whose row is not known. Where pieces do not pay, the row is entered.
+void HuffmanDecoder::State::begin_pieces() {
+  ScanPlace from;
+  from.mcu = pieces_from;
+  pieces_from = -1;
+  ahead.clear();
+  if (entries != nullptr) {
+    const EntryPoint first = open_row(known.size());
+    from.bit = first.bit % 8;
+    std::copy(first.dc.begin(), first.dc.end(), from.dc);
+  } else if (!bytes.enter(0)) {
+    return;
+  }
+  if (!pieces.begin(&lanes, bytes, from, pieces_last, scan.mcu_rows * mcus_per_row, mcus_per_row, learns))
+    begin_bytes();
+}
+
 /// Decodes MCU `mcu` into `out`, after the MCUs before it that must be read first. Returns false as next_mcu does.
 bool HuffmanDecoder::State::reach(int mcu, int16_t (*const* out)[64]) {
   if (!built) build_tables();
@@ -189,7 +221,7 @@ ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
   if (++column == mcus_per_row) {
     column = 0;
     if (!row_fits()) return false;
-    if (learns && static_cast<size_t>(segment) == known.size()) learn();
+    if (learns && static_cast<size_t>(segment) == known.size()) learn(bits_read());
   }
   return true;
 }
@@ -253,7 +285,9 @@ HuffmanDecoder::~HuffmanDecoder() = default;
 void HuffmanDecoder::begin(const HuffmanScan& scan) {
   State& s = *state_;
   s.ahead.clear();
+  s.pieces.clear();
   s.ahead_next = s.ahead_end = 0;
+  s.pieces_from = -1;
   s.built = false;
   s.scan = scan;
   const auto keep = [](const HuffmanSpec** from, HuffmanSpec* copy) {
@@ -282,15 +316,27 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
 
 void HuffmanDecoder::decode_ahead(const RowLanes& lanes, int first_row, int last_row) {
   State& s = *state_;
+  const int wanted = last_row;
+  int known = 0;  // rows, of which each has an end
   if (s.entries != nullptr) {
-    // The row after the last known one has no end; it is read one by one if rows after it are wanted, too.
-    const int known = static_cast<int>(s.known.size());
+    // The row after the last known one has no end; it is read one by one, or in pieces, if rows after it are wanted,
+    // too.
+    known = static_cast<int>(s.known.size());
     last_row = last_row > known ? known - 1 : last_row;
-  } else if (s.segment_mcus != s.mcus_per_row || !s.jumps) {
+  } else if (s.segment_mcus == s.mcus_per_row && s.jumps) {
+    known = wanted + 1;
+  } else if (s.scan.restart_interval != 0) {
     return;
   }
   const int rows = last_row + 1 - first_row;
-  if (rows < static_cast<int>(lanes.least) || !s.ahead.begin(s.scan, lanes)) return;
+  const bool in_rows = known > 0 && rows >= static_cast<int>(lanes.least);
+  const bool in_pieces = wanted > known && s.scan.mcu_rows > wanted;
+  if (!(in_rows || in_pieces) || !s.lanes.begin(s.scan, lanes)) return;
+  if (in_pieces) {
+    s.pieces_from = known * s.mcus_per_row;
+    s.pieces_last = (wanted + 1) * s.mcus_per_row - 1;
+  }
+  if (!in_rows || !s.ahead.begin(&s.lanes, s.first_column, s.last_column, s.mcus_per_row)) return;
   const int parts = (rows - 1) / s.ahead.most_rows() + 1;
   s.ahead_next = first_row;
   s.ahead_end = last_row + 1;
@@ -303,13 +349,21 @@ bool HuffmanDecoder::next_mcu(int16_t (*const* blocks)[64]) {
   if (s.asked_column == s.mcus_per_row) s.asked_column = 0;
   if (blocks == nullptr || column < s.first_column || column > s.last_column) return true;
   if (s.ahead.left() == 0 && s.ahead_next < s.ahead_end && mcu / s.mcus_per_row == s.ahead_next) s.decode_rows_ahead();
-  return s.ahead.left() > 0 ? s.ahead.take(blocks) : s.reach(mcu, blocks);
+  if (s.ahead.left() > 0) return s.ahead.take(blocks);
+  if (s.pieces_from >= 0 && mcu >= s.pieces_from) s.begin_pieces();
+  if (s.pieces.is_active()) {
+    if (s.pieces.take(mcu, blocks)) return true;
+    s.begin_bytes();  // these MCUs are read one by one
+  }
+  return s.reach(mcu, blocks);
 }
 
 void HuffmanDecoder::keep_learned_entries() noexcept {
   State& s = *state_;
-  if (s.entries == nullptr || s.learned.empty()) return;
+  if (s.entries == nullptr) return;
   try {
+    if (s.pieces.is_active()) s.learn_of_pieces();
+    if (s.learned.empty()) return;
     std::vector<size_t> byte = s.learned;
     for (size_t& one : byte) one /= 8;
     s.bytes.to_scan(byte);

@@ -126,7 +126,9 @@ HuffmanDecoder& JpegSession::begin_huffman(std::span<const uint8_t> data, const 
       scan.block[scan.blocks++] = {static_cast<uint8_t>(member), static_cast<uint8_t>(dc), static_cast<uint8_t>(ac)};
   }
   const int mcu_width = DCTSIZE * (single ? 1 : cinfo.max_h_samp_factor);
+  const int mcu_height = DCTSIZE * (single ? 1 : cinfo.max_v_samp_factor);
   scan.mcus_per_row = (header.size.width + mcu_width - 1) / mcu_width;
+  scan.mcu_rows = (header.size.height + mcu_height - 1) / mcu_height;
   scan.first_column = left / mcu_width;
   scan.last_column = (right - 1) / mcu_width;
   scan.restart_interval = static_cast<int>(cinfo.restart_interval);

@@ -5,20 +5,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/aligned_array.h"
-#include "core/jpeg/huffman/lane_tables.h"
-#include "core/jpeg/huffman/row_lanes.h"
-#include "core/jpeg/scan/scan_bytes.h"
+#include "core/jpeg/ahead/lane_scan.h"
 #include "core/jpeg/scan/shared_lists.h"
 
 namespace headrace {
 
-struct HuffmanScan;
-
 class RowsAhead {
  public:
-  /// Prepares for a scan. False: its tables or its size are not for lanes. Throws std::bad_alloc.
-  bool begin(const HuffmanScan& scan, const RowLanes& lanes);
+  /// Prepares for a scan, of which the MCUs from `first_column` to `last_column` of `columns` are wanted. False: rows
+  /// are too long.
+  bool begin(LaneScan* scan, int first_column, int last_column, int columns);
   /// Forgets all rows.
   void clear();
   /// Rows that fit into the memory of one decode; 0: rows are too long.
@@ -44,18 +40,11 @@ class RowsAhead {
   };
   bool fill();
 
-  const RowLanes* lanes_ = nullptr;
-  LaneTables tables_;
-  alignas(kCacheLine) uint32_t states_[kLaneStates] = {};
-  uint8_t component_[kLaneStates] = {};
-  int blocks_ = 0, skipped_ = 0, wanted_ = 0;  // in an MCU; MCUs of a row
-  bool to_edge_ = false;                       // the wanted MCUs reach the row's end
-  size_t most_bytes_ = 0;
-  std::vector<uint8_t> bytes_;  // of all rows, inverted
-  size_t used_bytes_ = 0;
+  LaneScan* scan_ = nullptr;
+  int skipped_ = 0, wanted_ = 0;  // MCUs of a row
+  bool to_edge_ = false;          // the wanted MCUs reach the row's end
   std::vector<Row> rows_;
   std::vector<LaneRow> jobs_;
-  AlignedArray<int16_t> memory_;
   size_t dirty_ = 0;  // coefficients that may not be zero
   int left_ = 0, column_ = 0;
   size_t row_ = 0;
