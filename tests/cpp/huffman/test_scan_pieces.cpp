@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/jpeg/decode/jpeg_decoder.h"
 #include "core/kernels/resize/kernels.h"
-#include "huffman/coded_image.h"
+#include "huffman/scan_parts.h"
 #include "support/block_sets.h"
 #include "support/jpeg_samples.h"
 
@@ -17,9 +17,6 @@ using namespace headrace;
 using namespace headrace::test;
 
 namespace {
-
-constexpr size_t kEnough = size_t{1} << 24;
-constexpr int kTall = 24;
 
 int jobs = 0;
 
@@ -35,39 +32,6 @@ const RowLanes* lanes() {
     return made;
   }();
   return kernels_named("avx512") != nullptr && __builtin_cpu_supports("avx512vbmi2") ? &counted : nullptr;
-}
-
-struct Wanted {
-  int first = 0, last = kTall - 1;  // rows
-  int most = kTall * kColumns;      // MCUs that are taken
-};
-
-Wanted random_part(Random& random, HuffmanScan* scan) {
-  scan->first_column = draw(random, 0, kColumns - 1);
-  scan->last_column = draw(random, scan->first_column, kColumns - 1);
-  Wanted wanted;
-  wanted.first = draw(random, 0, kTall - 1);
-  wanted.last = draw(random, wanted.first, kTall - 1);
-  if (draw(random, 0, 3) == 0) wanted.most = draw(random, 0, wanted.most);
-  return wanted;
-}
-
-/// The coefficients of the wanted MCUs in natural order; nothing where the decoder refuses.
-std::optional<std::vector<int16_t>> decode(HuffmanDecoder& decoder, const HuffmanScan& scan, Wanted wanted,
-                                           const RowLanes* with) {
-  decoder.begin(scan);
-  if (with != nullptr) decoder.decode_ahead(*with, wanted.first, wanted.last);
-  for (int mcu = 0; mcu < wanted.first * kColumns; ++mcu) decoder.next_mcu(nullptr);
-  std::vector<int16_t> found;
-  for (int mcu = wanted.first * kColumns; mcu < (wanted.last + 1) * kColumns && wanted.most > 0; ++mcu, --wanted.most) {
-    int16_t blocks[kBlocks][64] = {};
-    int16_t(*pointers[kBlocks])[64] = {&blocks[0], &blocks[1], &blocks[2], &blocks[3]};
-    if (!decoder.next_mcu(pointers)) return {};
-    const int column = mcu % kColumns;
-    if (column >= scan.first_column && column <= scan.last_column)
-      found.insert(found.end(), &blocks[0][0], &blocks[0][0] + kBlocks * 64);
-  }
-  return found;
 }
 
 /// What a decode has learned of the file with this key.
@@ -102,7 +66,8 @@ TEST_CASE("pieces have the coefficients and the entry points of one MCU after th
     EntryPoints points(kEnough), same(kEnough);
     for (int crop = 0; crop < 3; ++crop) {  // what is known grows
       CAPTURE(crop);
-      const Wanted wanted = random_part(random, &coded.scan);
+      random_columns(random, &coded.scan);
+      const Rows wanted = random_rows(random);
       coded.scan.entries = i % 3 == 0 ? nullptr : &points;
       const auto found = decode(ours, coded.scan, wanted, lanes());
       const auto list = learned(ours, points, 0);
@@ -124,15 +89,11 @@ TEST_CASE("damaged scans have the verdicts and the coefficients of one MCU after
     CAPTURE(i);
     Coded coded;
     code_image(random, 0, &coded, kTall, i % 2 == 0);
-    const int changes = draw(random, 1, 3);
-    for (int j = 0; j < changes; ++j) {
-      const size_t at = static_cast<size_t>(draw(random, 1, static_cast<int>(coded.bytes.size()) - 1));
-      if (coded.bytes[at] == 0xFF || coded.bytes[at - 1] == 0xFF) continue;  // stuffing stays as it is
-      coded.bytes[at] = static_cast<uint8_t>(draw(random, 0, 254));
-    }
+    change_bytes(random, &coded);
     if (i % 4 == 0) coded.bytes.resize(static_cast<size_t>(draw(random, 1, static_cast<int>(coded.bytes.size()))));
     coded.scan.data = coded.bytes;
-    const Wanted wanted = random_part(random, &coded.scan);
+    random_columns(random, &coded.scan);
+    const Rows wanted = random_rows(random);
     const auto expected = decode(serial, coded.scan, wanted, nullptr);
     REQUIRE(decode(ours, coded.scan, wanted, lanes()) == expected);
     bad += !expected;
@@ -158,7 +119,7 @@ TEST_CASE("damaged scans of few rows, where most bits begin no code, have the ve
       if (coded.bytes[at] == 0xFF || coded.bytes[at - 1] == 0xFF) continue;
       coded.bytes[at] = draw(random, 0, 2) != 0 ? static_cast<uint8_t>(draw(random, 0, 254)) : uint8_t{0xFE};
     }
-    Wanted wanted;
+    Rows wanted;
     wanted.last = draw(random, 0, rows - 1);
     wanted.first = draw(random, 0, wanted.last);
     coded.scan.data = coded.bytes;

@@ -1,8 +1,10 @@
 // A scan with Huffman codes, as the decoders of it get it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "core/jpeg/huffman/huffman_table.h"
@@ -27,5 +29,12 @@ struct HuffmanScan {
   EntryPoints* entries = nullptr;         // to use and to learn; null where the scan has restart markers
   uint64_t key = 0;                       // of the file in `entries`
 };
+
+/// Whether no DC value is near the range of int, which libjpeg stops at: asked once a row, which adds less than 2^30.
+template <class Values>
+bool dc_fits(const Values& dc) {
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  return std::all_of(std::begin(dc), std::end(dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
+}
 
 }  // namespace headrace

@@ -7,11 +7,6 @@
 #include "core/jpeg/ahead/huffman_scan.h"
 
 namespace headrace {
-namespace {
-
-constexpr int kDcLimit = 1 << 30;  // see HuffmanDecoder::State::row_fits()
-
-}  // namespace
 
 bool RowsAhead::begin(LaneScan* scan, int first_column, int last_column, int columns) {
   scan_ = scan;
@@ -101,7 +96,7 @@ bool RowsAhead::take(int16_t (*const* blocks)[64]) {
   if (++column_ < wanted_) return true;
   column_ = 0;
   ++row_;
-  return !to_edge_ || std::all_of(std::begin(dc_), std::end(dc_), [](int v) { return -kDcLimit < v && v < kDcLimit; });
+  return !to_edge_ || dc_fits(dc_);
 }
 
 }  // namespace headrace

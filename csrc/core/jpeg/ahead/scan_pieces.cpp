@@ -10,7 +10,6 @@
 namespace headrace {
 namespace {
 
-constexpr int kDcLimit = 1 << 30;  // see HuffmanDecoder::State::row_fits()
 constexpr uint32_t kChunkBlocks = 128;
 // Lanes agree after 1,400 bits nine times in ten; after 4,700 where an MCU has many blocks, of which a lane has to
 // guess the right one.
@@ -21,10 +20,27 @@ constexpr unsigned kMostPieces = 3 * kMostLanes;
 constexpr double kMore = 1.06;  // bits than MCUs of the usual size would have
 constexpr size_t kMargin = 1024;
 
+/// Of a piece that pays.
+size_t least_bits(const RowLanes& lanes, int blocks) {
+  if (lanes.least == 1) return kForcedBits;
+  return blocks < kManyBlocks ? kLeastBits : kLeastBitsOfMany;
+}
+
 }  // namespace
+
+size_t expected_bits(size_t bits, int part, int whole) {
+  const double share = static_cast<double>(part) / std::max(whole, 1);
+  return std::min(bits, static_cast<size_t>(static_cast<double>(bits) * share * kMore) + kMargin);
+}
+
+bool ScanPieces::pays(const RowLanes& lanes, int blocks, size_t bits) {
+  return bits >= least_bits(lanes, blocks) * lanes.lanes;
+}
 
 bool ScanPieces::begin(LaneScan* scan, const ScanBytes& bytes, const ScanPlace& from, int last_mcu, int mcus,
                        int mcus_per_row, bool learns) {
+  bits_ = 8 * bytes.size();
+  if (bits_ <= from.bit) return false;
   scan_ = scan;
   at_ = from;
   learns_ = learns;
@@ -32,12 +48,7 @@ bool ScanPieces::begin(LaneScan* scan, const ScanBytes& bytes, const ScanPlace& 
   mcus_ = mcus;
   mcus_per_row_ = mcus_per_row;
   next_bit_ = from.bit;
-  bits_ = 8 * bytes.size();
   rows_.clear();
-  if (bits_ <= next_bit_ || expected_bits() < least_bits() * scan_->lanes->lanes) {
-    scan_ = nullptr;
-    return false;
-  }
   scan_->forget_bytes();
   scan_->add_bytes(bytes);
   return true;
@@ -61,25 +72,12 @@ void ScanPieces::clean_all() {
   piece_ = -1;
 }
 
-/// Of a piece that pays.
-size_t ScanPieces::least_bits() const {
-  if (scan_->lanes->least == 1) return kForcedBits;
-  return scan_->blocks < kManyBlocks ? kLeastBits : kLeastBitsOfMany;
-}
-
-/// Of the next MCUs up to the last one, if they are like the rest of the segment.
-size_t ScanPieces::expected_bits() const {
-  const size_t left = bits_ - next_bit_;
-  const double share = static_cast<double>(last_mcu_ + 1 - at_.mcu) / std::max(mcus_ - at_.mcu, 1);
-  return std::min(left, static_cast<size_t>(static_cast<double>(left) * share * kMore) + kMargin);
-}
-
 /// Decodes the next MCUs, in as many pieces as there are lanes. False: not one.
 bool ScanPieces::decode() {
   const size_t blocks = static_cast<size_t>(scan_->blocks);
   const size_t wanted = static_cast<size_t>(last_mcu_ + 1 - at_.mcu) * blocks;
   const size_t fitting = kBestLaneMemory / 64;
-  size_t bits = expected_bits();
+  size_t bits = expected_bits(bits_ - next_bit_, last_mcu_ + 1 - at_.mcu, mcus_ - at_.mcu);
   if (wanted > fitting) bits = bits * fitting / wanted;
   const uint32_t lanes = scan_->lanes->lanes;
   job_.blocks = scan_->blocks;
@@ -91,7 +89,7 @@ bool ScanPieces::decode() {
   int16_t* const memory = scan_->memory(waste + kLaneSlack);
   static_cast<LaneInput&>(job_) = scan_->input(memory, waste);
   job_.log.clear();
-  job_.least_half = static_cast<uint32_t>(least_bits() / 2);
+  job_.least_half = static_cast<uint32_t>(least_bits(*scan_->lanes, job_.blocks) / 2);
   job_.pieces.resize(kMostPieces);
   job_.used_pieces = 0;
   for (size_t i = 0; i < lanes; ++i) {
@@ -121,10 +119,6 @@ void ScanPieces::link_pieces() {
       piece.mcus = std::max(piece.from.mcu, done);
       piece.next = -1;
     }
-    if (piece.mcus < piece.from.mcu) {  // it ended before the place where it was to go on
-      piece.mcus = piece.from.mcu;
-      piece.next = -1;
-    }
     number = piece.next;
     if (number < 0) {  // what the lane has read after the last MCU's bytes does not count
       while (piece.mcus > piece.from.mcu && before_mcu(job_, piece, piece.mcus).bit > bits_) --piece.mcus;
@@ -135,7 +129,8 @@ void ScanPieces::link_pieces() {
   }
 }
 
-/// Goes on with a piece, from an MCU of it. False: there is no MCU in it, and in none that goes on.
+/// Makes an MCU of a piece the current one; where the piece has no MCU from there on, the first one of the pieces that
+/// are linked after it. False: none of them has one.
 bool ScanPieces::enter_piece(int number, uint32_t mcu) {
   while (number >= 0) {
     Piece& piece = job_.pieces[static_cast<unsigned>(number)];
@@ -185,7 +180,7 @@ bool ScanPieces::pass(uint32_t count) {
   at_.mcu += static_cast<int>(count);
   if (at_.mcu % mcus_per_row_ != 0) return true;
   if (learns_) rows_.emplace_back(at_).bit = before_mcu(job_, piece(), in_piece_).bit;
-  return std::all_of(std::begin(at_.dc), std::end(at_.dc), [](int v) { return -kDcLimit < v && v < kDcLimit; });
+  return dc_fits(at_.dc);
 }
 
 /// Sums the DC differences of MCUs of one chunk.

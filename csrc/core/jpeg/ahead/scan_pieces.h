@@ -16,10 +16,15 @@ struct ScanPlace {
   int dc[4] = {};
 };
 
+/// About the bits of some MCUs of a segment: `part` of `whole`, which have `bits`.
+size_t expected_bits(size_t bits, int part, int whole);
+
 class ScanPieces {
  public:
-  /// Prepares for MCUs `from.mcu` to `last_mcu` of a segment that has `mcus` in all, and is long enough. False: it is
-  /// not. `learns`: see rows(). Throws std::bad_alloc.
+  /// Whether MCUs of `blocks` blocks that have `bits` in all are worth cutting.
+  static bool pays(const RowLanes& lanes, int blocks, size_t bits);
+  /// Prepares for MCUs `from.mcu` to `last_mcu` of a segment that has `mcus` in all. False: it ends before the first of
+  /// them. `learns`: see rows(). Throws std::bad_alloc.
   bool begin(LaneScan* scan, const ScanBytes& bytes, const ScanPlace& from, int last_mcu, int mcus, int mcus_per_row,
              bool learns);
   void clear();
@@ -33,8 +38,6 @@ class ScanPieces {
 
  private:
   bool decode();
-  size_t least_bits() const;
-  size_t expected_bits() const;
   Piece& piece() { return job_.pieces[static_cast<unsigned>(piece_)]; }
   void link_pieces();
   bool enter_piece(int number, uint32_t mcu);

@@ -21,51 +21,84 @@ constexpr auto kPlaces = [] {
   return places;
 }();
 
+/// What all kinds of lanes have. A lane that has nothing to do reads zeros, and writes to the waste.
 template <unsigned kLanes>
-class LanesInMemory {
- public:
-  static constexpr bool kArePieces = false;
-
-  explicit LanesInMemory(const LaneJob& job) : job_(job) {
-    for (unsigned i = 0; i < kLanes; ++i) begin_row(i);
-  }
-
+class LaneArrays {
  protected:
   static constexpr uint32_t kLeast = (1u << 24) - 1;  // `left_` without a block left
-  static constexpr uint32_t kIdle = 1u << 30;         // `left_` of a lane that has no row
+  static constexpr uint32_t kIdle = 1u << 30;         // `left_` of a lane that has nothing to do
 
-  void begin_row(unsigned lane);
-  void begin_wanted(unsigned lane);
-  bool end_part(unsigned lane);
-  bool single(unsigned lane);
+  explicit LaneArrays(const LaneInput& input) : input_(input) {}
+  void rest(unsigned lane);
+  LaneSymbol take_symbol(unsigned lane);
 
-  const LaneJob& job_;
-  size_t next_ = 0;      // row
-  unsigned active_ = 0;  // a bit for each lane that has a row
+  const LaneInput& input_;
+  unsigned active_ = 0;  // a bit for each lane that has something to do
   alignas(kCacheLine) uint32_t bit_[kLanes];
   alignas(kCacheLine) uint32_t k_[kLanes];      // the next coefficient, in zigzag order
   alignas(kCacheLine) uint32_t state_[kLanes];  // see lane_state()
   alignas(kCacheLine) uint32_t block_[kLanes];  // where it is
   alignas(kCacheLine) uint32_t step_[kLanes];   // from it to the next one
-  alignas(kCacheLine) uint32_t left_[kLanes];   // blocks, and kLeast
+  alignas(kCacheLine) uint32_t left_[kLanes];   // blocks of the part that the lane is in, and kLeast
+};
+
+template <unsigned kLanes>
+void LaneArrays<kLanes>::rest(unsigned lane) {
+  active_ &= ~(1u << lane);
+  state_[lane] = input_.states[kLaneStates - 1];
+  k_[lane] = bit_[lane] = step_[lane] = 0;
+  block_[lane] = input_.waste;
+  left_[lane] = kIdle;
+}
+
+/// Decodes a symbol that is not in the tables.
+template <unsigned kLanes>
+LaneSymbol LaneArrays<kLanes>::take_symbol(unsigned lane) {
+  LaneCursor at{bit_[lane], k_[lane], state_[lane]};
+  const LaneSymbol found = read_symbol(input_, &at);
+  if (!found.fine) return found;
+  if (found.place >= 0) input_.memory[block_[lane] + static_cast<uint32_t>(found.place)] = found.value;
+  bit_[lane] = at.bit;
+  k_[lane] = at.k;
+  state_[lane] = at.state;
+  if (found.ends_block) {
+    block_[lane] += step_[lane];
+    --left_[lane];
+  }
+  return found;
+}
+
+template <unsigned kLanes>
+class LanesInMemory : protected LaneArrays<kLanes> {
+ public:
+  static constexpr bool kArePieces = false;
+
+  explicit LanesInMemory(const LaneJob& job) : LaneArrays<kLanes>(job), job_(job) {
+    for (unsigned i = 0; i < kLanes; ++i) begin_row(i);
+  }
+
+ protected:
+  using LaneArrays<kLanes>::kLeast, LaneArrays<kLanes>::active_, LaneArrays<kLanes>::bit_, LaneArrays<kLanes>::k_;
+  using LaneArrays<kLanes>::state_, LaneArrays<kLanes>::block_, LaneArrays<kLanes>::step_, LaneArrays<kLanes>::left_;
+
+  bool end_part(unsigned lane);
+  bool single(unsigned lane);
+
+ private:
+  void begin_row(unsigned lane);
+  void begin_wanted(unsigned lane);
+
+  const LaneJob& job_;
+  size_t next_ = 0;  // row
   const LaneRow* row_[kLanes];
   bool wanted_[kLanes];  // the lane is among the wanted blocks of its row
 };
 
-/// The lane takes the next row, or idles: then it reads zeros, and writes to the waste.
+/// The lane takes the next row, if there is one.
 template <unsigned kLanes>
 void LanesInMemory<kLanes>::begin_row(unsigned lane) {
-  state_[lane] = job_.states[kLaneStates - 1];
-  k_[lane] = 0;
-  if (next_ == job_.rows.size()) {
-    active_ &= ~(1u << lane);
-    row_[lane] = nullptr;
-    bit_[lane] = 0;
-    left_[lane] = kIdle;
-    block_[lane] = job_.waste;
-    step_[lane] = 0;
-    return;
-  }
+  this->rest(lane);
+  if (next_ == job_.rows.size()) return;
   const LaneRow& row = job_.rows[next_++];
   active_ |= 1u << lane;
   row_[lane] = &row;
@@ -105,16 +138,7 @@ bool LanesInMemory<kLanes>::end_part(unsigned lane) {
 /// Decodes a symbol that is not in the tables. False: there is none, or it does not fit.
 template <unsigned kLanes>
 bool LanesInMemory<kLanes>::single(unsigned lane) {
-  LaneCursor at{bit_[lane], k_[lane], state_[lane]};
-  const LaneSymbol found = read_symbol(job_, &at);
-  if (!found.fine) return false;
-  if (found.place >= 0) job_.memory[block_[lane] + static_cast<uint32_t>(found.place)] = found.value;
-  bit_[lane] = at.bit;
-  k_[lane] = at.k;
-  state_[lane] = at.state;
-  if (!found.ends_block) return true;
-  block_[lane] += step_[lane];
-  return --left_[lane] != kLeast || end_part(lane);
+  return this->take_symbol(lane).fine && (left_[lane] != kLeast || end_part(lane));
 }
 
 }  // namespace

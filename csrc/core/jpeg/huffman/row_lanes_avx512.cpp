@@ -59,9 +59,9 @@ class Decoder : public Lanes {
 
  private:
   using Lanes::bit_, Lanes::k_, Lanes::state_, Lanes::block_, Lanes::step_, Lanes::left_;
-  using Lanes::job_, Lanes::active_, Lanes::kLeast;
+  using Lanes::input_, Lanes::active_, Lanes::kLeast;
   void store_values(unsigned symbol);
-  void forget_values() { std::fill(&place_[0][0], &place_[0][0] + kSymbols * kLanes, job_.waste); }
+  void forget_values() { std::fill(&place_[0][0], &place_[0][0] + kSymbols * kLanes, input_.waste); }
 
   alignas(kCacheLine) uint32_t place_[kSymbols][kLanes];
   alignas(kCacheLine) int32_t value_[kSymbols][kLanes] = {};
@@ -70,25 +70,25 @@ class Decoder : public Lanes {
 template <class Lanes>
 ALWAYS_INLINE void Decoder<Lanes>::store_values(unsigned symbol) {
 #pragma GCC unroll 16
-  for (unsigned i = 0; i < kLanes; ++i) job_.memory[place_[symbol][i]] = static_cast<int16_t>(value_[symbol][i]);
+  for (unsigned i = 0; i < kLanes; ++i) input_.memory[place_[symbol][i]] = static_cast<int16_t>(value_[symbol][i]);
 }
 
 template <class Lanes>
 bool Decoder<Lanes>::run() {
   constexpr bool kArePieces = Lanes::kArePieces;
-  const LaneTables& tables = *job_.tables;
+  const LaneTables& tables = *input_.tables;
   const auto& codes = tables.ac[0];
   const auto& dc_codes = tables.dc[0];
   const Table ac_bits(codes.bits.data()), ac_advance(codes.advance.data()), ac_size(codes.size.data());
   const Table dc_bits(dc_codes.bits.data()), dc_size(dc_codes.size.data()), places(kPlaces.data());
-  const V states = load(job_.states), masks = load(kMasks.data());
+  const V states = load(input_.states), masks = load(kMasks.data());
   const V big_endian = _mm512_broadcast_i32x4(_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
   const V zero = _mm512_setzero_si512(), one = all(1), ones = all(~0u), slot_bits = all(LaneTables::kSlots - 1);
   const V least = all(kLeast), most_bits = all(LaneTables::kMostBits), last_place = all(127), block_end = all(63);
-  const V last_byte = all(job_.size);
+  const V last_byte = all(input_.size);
   const auto words = [&](V bit, int ahead) {
     const V at = _mm512_min_epu32(_mm512_srli_epi32(bit, 3), last_byte);
-    return _mm512_shuffle_epi8(_mm512_i32gather_epi32(at, job_.bytes + ahead, 1), big_endian);
+    return _mm512_shuffle_epi8(_mm512_i32gather_epi32(at, input_.bytes + ahead, 1), big_endian);
   };
   V bit, k, state, block, step, left;
   V window;                       // the next 32 bits of each lane, inverted
@@ -155,7 +155,7 @@ bool Decoder<Lanes>::run() {
         const __mmask16 no_slot = _mm512_testn_epi32_mask(total, total);
         ended |= ends;
         singles |= no_slot & ~ends & active_;
-        block = _mm512_mask_mov_epi32(block, ends, all(job_.waste));
+        block = _mm512_mask_mov_epi32(block, ends, all(input_.waste));
         waits = _mm512_mask_mov_epi32(waits, static_cast<__mmask16>(ends | no_slot), ones);
       }
       if (symbol != 0)  // the bits that are left may be too few

@@ -64,13 +64,13 @@ struct HuffmanDecoder::State {
   void build_tables();
   void decode_rows_ahead();
   void begin_pieces();
+  bool pays_in_pieces(const RowLanes& with, int rows, int last) const;
   bool enter(int number);
   EntryPoint open_row(size_t row);
   void enter_row(size_t row);
   void learn(size_t bit);
   void learn_of_pieces();
   bool reach(int mcu, int16_t (*const* out)[64]);
-  bool row_fits() const;
   size_t bits_read() const { return static_cast<size_t>(in.next - bytes.data()) * 8 - in.count; }
   bool count_mcu();
   template <bool kWanted, bool kFast>
@@ -175,7 +175,7 @@ void HuffmanDecoder::State::decode_rows_ahead() {
   begin_bytes();  // these rows are read one by one
 }
 
-/// At the first MCU whose row is not known. Where pieces do not pay, the row is entered.
+/// At the first MCU whose row is not known.
 void HuffmanDecoder::State::begin_pieces() {
   ScanPlace from;
   from.mcu = pieces_from;
@@ -189,7 +189,7 @@ void HuffmanDecoder::State::begin_pieces() {
     return;
   }
   if (!pieces.begin(&lanes, bytes, from, pieces_last, scan.mcu_rows * mcus_per_row, mcus_per_row, learns))
-    begin_bytes();
+    begin_bytes();  // the row has no bytes
 }
 
 /// Decodes MCU `mcu` into `out`, after the MCUs before it that must be read first. Returns false as next_mcu does.
@@ -208,19 +208,13 @@ bool HuffmanDecoder::State::reach(int mcu, int16_t (*const* out)[64]) {
   return go(mcu - at, out);
 }
 
-/// Checked once per row: libjpeg stops if a DC value leaves the range of int, and a row of MCUs adds less than 2^30.
-bool HuffmanDecoder::State::row_fits() const {
-  constexpr int64_t kLimit = int64_t{1} << 30;
-  return std::all_of(std::begin(last_dc), std::end(last_dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
-}
-
 /// Call after each MCU. False: it ended after its segment, or the row does not fit.
 ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
   ++at;
   if (bits_read() > bytes.size() * 8) return false;
   if (++column == mcus_per_row) {
     column = 0;
-    if (!row_fits()) return false;
+    if (!dc_fits(last_dc)) return false;
     if (learns && static_cast<size_t>(segment) == known.size()) learn(bits_read());
   }
   return true;
@@ -314,6 +308,13 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
   s.begin_bytes();
 }
 
+/// Whether the rows after the known ones, up to the last one that is wanted, are long enough for pieces.
+bool HuffmanDecoder::State::pays_in_pieces(const RowLanes& with, int rows, int last) const {
+  const size_t bits = 8 * scan.data.size(), from = known.empty() || entries == nullptr ? 0 : known.back().bit;
+  return from < bits &&
+         ScanPieces::pays(with, blocks, expected_bits(bits - from, last + 1 - rows, scan.mcu_rows - rows));
+}
+
 void HuffmanDecoder::decode_ahead(const RowLanes& lanes, int first_row, int last_row) {
   State& s = *state_;
   const int wanted = last_row;
@@ -330,7 +331,7 @@ void HuffmanDecoder::decode_ahead(const RowLanes& lanes, int first_row, int last
   }
   const int rows = last_row + 1 - first_row;
   const bool in_rows = known > 0 && rows >= static_cast<int>(lanes.least);
-  const bool in_pieces = wanted > known && s.scan.mcu_rows > wanted;
+  const bool in_pieces = wanted > known && s.scan.mcu_rows > wanted && s.pays_in_pieces(lanes, known, wanted);
   if (!(in_rows || in_pieces) || !s.lanes.begin(s.scan, lanes)) return;
   if (in_pieces) {
     s.pieces_from = known * s.mcus_per_row;
