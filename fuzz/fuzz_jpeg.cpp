@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/jpeg/decode/jpeg_decoder.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "core/jpeg/scan/entry_points.h"
 #include "core/jpeg/sequential/opening_markers.h"
 #include "core/jpeg/transcode/pack_jpeg.h"
@@ -89,7 +89,7 @@ Verdict judge(std::span<const uint8_t> data, int rows, size_t row_bytes, uint8_t
   return clean ? Verdict::kClean : Verdict::kWarns;
 }
 
-/// A box that depends on all bytes, so that an input names one.
+/// A box that depends on all bytes, so that an input names one; often the whole image, whose codes are all decoded.
 Box box_of(std::span<const uint8_t> data, Size image) {
   uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
   for (const uint8_t byte : data) hash = (hash ^ byte) * 0x100000001B3u;
@@ -97,6 +97,7 @@ Box box_of(std::span<const uint8_t> data, Size image) {
     hash = hash * 6364136223846793005u + 1442695040888963407u;
     return static_cast<int>((hash >> 33) % static_cast<uint64_t>(below));
   };
+  if (draw(4) == 0) return whole_image(image);
   Box box;
   box.x = draw(image.width);
   box.y = draw(image.height);
@@ -105,19 +106,10 @@ Box box_of(std::span<const uint8_t> data, Size image) {
   return box;
 }
 
-std::deque<JpegDecoder>& decoders_of_sets() {
-  static std::deque<JpegDecoder> decoders;
-  return decoders;
-}
-
-/// Whether it is the one for AVX-512.
-bool decodes_side_by_side(const JpegDecoder& decoder) {
-  return decoders_of_sets().size() == 4 && &decoder == &decoders_of_sets().back();
-}
-
-/// One of the decoders for each set of loops, as a worker has it: what one image leaves must not reach the next.
-JpegDecoder& decoder_for(Box box) {
-  std::deque<JpegDecoder>& decoders = decoders_of_sets();
+/// A decoder for each set of loops, as a worker has it: what one image leaves must not reach the next.
+template <class Decoder>
+std::deque<Decoder>& decoders_of_sets() {
+  static std::deque<Decoder> decoders;
   if (decoders.empty()) {
     decoders.emplace_back(nullptr);
     decoders.emplace_back(&kScalarBlocks);
@@ -128,7 +120,20 @@ JpegDecoder& decoder_for(Box box) {
       decoders.emplace_back(&kAvx512Blocks);
 #endif
   }
-  return decoders[static_cast<size_t>(box.x + box.y + box.width + box.height) % decoders.size()];
+  return decoders;
+}
+
+/// One of them, chosen by a number.
+template <class Decoder>
+Decoder& decoder_for(int number) {
+  std::deque<Decoder>& decoders = decoders_of_sets<Decoder>();
+  return decoders[static_cast<size_t>(number) % decoders.size()];
+}
+
+/// Whether it is the one for AVX-512.
+bool decodes_side_by_side(const JpegDecoder& decoder) {
+  const auto& decoders = decoders_of_sets<JpegDecoder>();
+  return decoders.size() == 4 && &decoder == &decoders.back();
 }
 
 /// What a decoder makes of a list of entry points that may be false; nothing where it refuses.
@@ -194,6 +199,23 @@ void check_packed(std::span<const uint8_t> data, const std::vector<uint8_t>& who
   require(after == whole, "other pixels in the packed file");
 }
 
+/// The way of a GPU: planes of samples, and the pixels made from them.
+void check_planes(std::span<const uint8_t> data, const JpegHeader& header, Box box,
+                  const std::vector<uint8_t>& pixels) {
+  const PlaneLayout layout = plane_layout(header, box);
+  std::vector<uint8_t> samples(layout.bytes);
+  try {
+    decoder_for<PlaneDecoder>(box.x + box.width).decode(data, header, layout, samples.data());
+  } catch (const NeedsPillow&) {
+    return;  // it looks at a row more than the crop needs
+  }
+  const PlanarImage image = layout.at(samples.data());
+  const uint8_t* pixel = pixels.data();
+  for (int y = 0; y < box.height; ++y)
+    for (int x = 0; x < box.width; ++x, pixel += kPixelBytes)
+      require(pixel_at(image, box.x + x, box.y + y) == pack_rgbx(pixel[0], pixel[1], pixel[2]), "other planes");
+}
+
 /// What is read when a file is opened is inside it, where its lengths say, and needs nothing after its end.
 void check_opening(std::span<const uint8_t> data) {
   const std::optional<OpeningMarkers> found = read_opening_markers(data);
@@ -235,7 +257,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     const char* const wrong = test::check_progressive(data, header, box);
     require(wrong == nullptr, wrong);
   }
-  JpegDecoder& decoder = decoder_for(box);
+  auto& decoder = decoder_for<JpegDecoder>(box.x + box.y + box.width + box.height);
   Keep kept(box.width);
   try {
     decoder.decode(data, header, box, kept);
@@ -260,21 +282,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   check_entry_points(decoder, data, header, box, kept.pixels);
   check_packed(data, whole, box.y + box.height, whole_bytes);
 
-  // The way of a GPU: planes of samples, and the pixels made from them.
-  static PlaneDecoder planes;
-  const PlaneLayout layout = plane_layout(header, box);
-  std::vector<uint8_t> samples(layout.bytes);
-  try {
-    planes.decode(data, header, layout, samples.data());
-  } catch (const NeedsPillow&) {
-    return 0;  // it looks at a row more than the crop needs
-  }
-  const PlanarImage image = layout.at(samples.data());
-  for (int y = 0; y < box.height; ++y) {
-    for (int x = 0; x < box.width; ++x) {
-      const uint8_t* pixel = &kept.pixels[static_cast<size_t>(y) * row_bytes + static_cast<size_t>(x) * kPixelBytes];
-      require(pixel_at(image, box.x + x, box.y + y) == pack_rgbx(pixel[0], pixel[1], pixel[2]), "other planes");
-    }
-  }
+  check_planes(data, header, box, kept.pixels);
   return 0;
 }

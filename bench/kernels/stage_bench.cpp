@@ -1,14 +1,15 @@
 // Times the stages of samples on one thread: the header, the plan with its tables, the decode, and the resize and
-// store. Beside them the ceiling: libjpeg-turbo decoding just the same boxes, as bench/ceiling does.
+// store. Beside them the planes of the same boxes, as a GPU gets them, and with libjpeg-turbo's loops; and the ceiling:
+// libjpeg-turbo decoding just the same boxes, as bench/ceiling does.
 //
 //   stage_bench FOLDER [train|val|train-known|val-known [ROUNDS [float32|float16|uint8 [STAGE]]]]
 //
-// STAGE: header, begin, decode, whole or ceiling. With "-known" it is known where the rows of all files begin (entry
-// points), as from the second epoch on.
-// Reads all JPEGs below FOLDER that headrace decodes natively. Each round runs every stage on every file in turn;
-// printed is the CPU time of the thread, the fastest round of each file, summed over the files and divided by their
-// number. With a stage named, that stage alone runs: for profilers, and because branches of a file that was decoded
-// just before are predicted better than those of a new one. Outputs go to a ring that does not fit into the cache.
+// STAGE: header, begin, decode, whole, planes, library-planes or ceiling. With "-known" it is known where the rows of
+// all files begin (entry points), as from the second epoch on. Reads all JPEGs below FOLDER that headrace decodes
+// natively. Each round runs every stage on every file in turn; printed is the CPU time of the thread, the fastest round
+// of each file, summed over the files and divided by their number. With a stage named, that stage alone runs: for
+// profilers, and because branches of a file that was decoded just before are predicted better than those of a new one.
+// Outputs go to a ring that does not fit into the cache.
 #include <time.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include "core/base/error.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "core/jpeg/sequential/jpeg_header.h"
 #include "core/kernels/resize/kernels.h"
 #include "library_crop.h"
@@ -36,8 +38,8 @@ namespace {
 using namespace headrace;
 
 constexpr int kEdge = 224, kShorter = 256, kRing = 64;
-enum Stage_ { kHeader, kBegin, kDecode, kWhole, kCeiling, kStages };
-constexpr const char* kNames[kStages] = {"header", "begin", "decode", "whole", "ceiling"};
+enum Stage_ { kHeader, kBegin, kDecode, kWhole, kPlanes, kLibraryPlanes, kCeiling, kStages };
+constexpr const char* kNames[kStages] = {"header", "begin", "decode", "whole", "planes", "library-planes", "ceiling"};
 
 struct NullSink final : RowSink {
   void push(const uint8_t* /*rows*/, size_t /*stride*/, int /*count*/) override {}
@@ -162,6 +164,8 @@ int main(int argc, char** argv) {
 
   Fuser fuser(kernels());
   JpegDecoder decoder(kernels().blocks);
+  PlaneDecoder planes(kernels().blocks), library_planes(nullptr);
+  std::vector<uint8_t> plane_bytes;
   NullSink nothing;
   LibraryCrop library;
   EntryPoints learned(known ? size_t{1} << 28 : 0);
@@ -182,6 +186,11 @@ int main(int argc, char** argv) {
     if (stage == kBegin) (void)fuser.begin(s.plan, s.header.size, output);
     if (stage == kDecode) decoder.decode(s.bytes, s.header, s.box, nothing, points);
     if (stage == kWhole) decoder.decode(s.bytes, s.header, s.box, fuser.begin(s.plan, s.header.size, output), points);
+    if (stage == kPlanes || stage == kLibraryPlanes) {
+      const PlaneLayout layout = plane_layout(s.header, s.box);
+      plane_bytes.resize(std::max(plane_bytes.size(), layout.bytes));
+      (stage == kPlanes ? planes : library_planes).decode(s.bytes, s.header, layout, plane_bytes.data(), points);
+    }
     if (stage == kCeiling) library.decode(s.bytes, s.box);
   };
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "host_jobs.h"
 
 using namespace headrace;
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   const bool damage = argc > 3;
   std::map<std::string, int> others;
   Counts counts;
-  PlaneDecoder decoder;
+  PlaneDecoder decoder(nullptr);
   std::mt19937_64 random(7);
   int taken = 0;
   for (const std::string& path : files_of(folder)) {

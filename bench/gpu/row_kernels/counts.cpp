@@ -10,7 +10,7 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "host_jobs.h"
 
 using namespace headrace;
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   const std::string folder = argv[1];
   const int images_in_batch = argc > 2 ? std::atoi(argv[2]) : 256, batches = argc > 3 ? std::atoi(argv[3]) : 4;
   EntryPoints table(256 << 20);
-  PlaneDecoder decoder;
+  PlaneDecoder decoder(nullptr);
   std::vector<Image> images;
   std::vector<std::string> paths;
   for (const std::string& path : files_of(folder)) {

@@ -10,7 +10,7 @@
 #include "bind/unlocked.h"
 #include "core/base/error.h"
 #include "core/jpeg/decode/jpeg_decoder.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "core/jpeg/sequential/jpeg_header.h"
 #include "core/kernels/resize/kernels.h"
 
@@ -88,7 +88,7 @@ std::vector<py::array_t<uint8_t>> planes(const py::bytes& data) {
   const JpegHeader& header = file.header();
   const PlaneLayout whole = plane_layout(header, whole_image(header.size));
   std::vector<uint8_t> samples(whole.bytes);
-  PlaneDecoder().decode(file.bytes(), header, whole, samples.data());
+  PlaneDecoder(kernels().blocks).decode(file.bytes(), header, whole, samples.data());
   std::vector<py::array_t<uint8_t>> made;
   for (size_t c = 0; c < static_cast<size_t>(header.components); ++c) {
     const Plane& plane = whole.image.plane[c];

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/fuse/sinks/rgbx_output.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 
 namespace headrace {
 namespace {
@@ -59,7 +59,7 @@ void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream s
   StagingRing::Lease area = ring_->acquire();
   const PlaneLayout whole = plane_layout(header, whole_image(header.size));
   const StagedBytes planes = area->take(whole.bytes);
-  PlaneDecoder().decode(bytes, header, whole, planes.host);
+  PlaneDecoder(kernels().blocks).decode(bytes, header, whole, planes.host);
   std::vector<SampleJob> jobs{JobBuilder().build(as_it_is(header.size), whole.at(planes.device), *area)};
   jobs[0].output = output;
   launch(area, jobs, output_format(header.size, strides_of(Layout::kPlanar, 3, header.size, 1)), byte_entries(),

@@ -4,7 +4,7 @@
 #include "core/fuse/fuse.h"
 #include "core/fuse/sinks/raw_rows.h"
 #include "core/jpeg/decode/jpeg_decoder.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "core/kernels/resize/kernels.h"
 #include "core/pipeline/batch/backend.h"
 #include "core/pipeline/batch/sample_worker.h"
@@ -37,7 +37,7 @@ class DeviceWorker final : public SampleWorker {
 
   const SampleOptions& options_;
   DecodeLane* const lane_;
-  PlaneDecoder planes_;
+  PlaneDecoder planes_{kernels().blocks};
   JpegDecoder rows_{kernels().blocks};
   RawRows raw_rows_{kernels()};
   Fuser fuser_;

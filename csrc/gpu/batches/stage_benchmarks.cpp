@@ -9,7 +9,7 @@
 #include "core/base/thread_pool.h"
 #include "core/base/trace/stage_stats.h"
 #include "core/fuse/fuse.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "gpu/batches/staging.h"
 #include "gpu/kernel/job_builder.h"
 
@@ -21,7 +21,7 @@ FuseTiming time_fuse(const std::shared_ptr<Device>& device, std::span<const std:
   const DeviceScope current(*device);
   FuseTiming timing;
   StagingArea area(device);
-  PlaneDecoder decoder;
+  PlaneDecoder decoder(kernels().blocks);
   JobBuilder builder;
   uint8_t* output = area.take_device(files.size() * strides.sample_bytes);
   std::vector<SampleJob> jobs;

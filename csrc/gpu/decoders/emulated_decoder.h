@@ -1,7 +1,7 @@
 // A test double of nvJPEG: libjpeg-turbo decodes into the memory of an emulated device.
 #pragma once
 
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "gpu/decoders/batch_decoder.h"
 
 namespace headrace {
@@ -16,7 +16,7 @@ class EmulatedDecoder : public BatchDecoder {
 
  private:
   const int most_;
-  PlaneDecoder decoder_;
+  PlaneDecoder decoder_{nullptr};
 };
 
 }  // namespace headrace

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -43,7 +43,7 @@ struct nvjpegJpegState {
   const Handle library;
   std::atomic<bool> busy{false};
   int batch = 0, format = 0;  // batch is 0 before initialization and after a failure
-  PlaneDecoder decoder;
+  PlaneDecoder decoder{nullptr};
   std::vector<std::vector<uint8_t>> decoded;  // the stream copies from it, so it lives until the state's next use
 };
 

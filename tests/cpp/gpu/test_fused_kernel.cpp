@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/fuse/fuse.h"
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "gpu/device/emulation.h"
 #include "gpu/kernel/job_builder.h"
 #include "support/jpeg_samples.h"
@@ -164,7 +164,7 @@ TEST_CASE("an image that shrinks to a hundredth does not fit the shared memory, 
 TEST_CASE("from a JPEG's planes the emulated kernel writes what the CPU writes from its pixels") {
   PlanMaker maker(25);
   Fuser fuser(*kernels_named("scalar"));
-  PlaneDecoder decoder;
+  PlaneDecoder decoder(nullptr);
   const std::vector<uint8_t> entries = random_entries(maker);
   const std::array<std::array<int, 3>, 4> factors{{{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {1, 2, 2}}};
   for (int i = 0; i < 400; ++i) {
@@ -196,7 +196,7 @@ TEST_CASE("from a JPEG's planes the emulated kernel writes what the CPU writes f
 TEST_CASE("crops of 4:2:0 and 4:4:4 planes, enlarged and up to 60 times smaller") {
   PlanMaker maker(28);
   Fuser fuser(*kernels_named("scalar"));
-  PlaneDecoder decoder;
+  PlaneDecoder decoder(nullptr);
   const std::vector<uint8_t> entries = random_entries(maker);
   const std::array<Filter, 3> filters{Filter::kBilinear, Filter::kBicubic, Filter::kLanczos};
   for (int i = 0; i < 60; ++i) {

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/decode/plane_decoder.h"
 #include "gpu/kernel/tile_source.h"
 #include "support/jpeg_samples.h"
 
@@ -26,7 +26,7 @@ struct Planes {
     const JpegHeader header = parse_jpeg_header(jpeg);
     const PlaneLayout layout = plane_layout(header, box);
     samples.resize(layout.bytes);  // of exactly this size, so that ASan reports an overrun
-    PlaneDecoder().decode(jpeg, header, layout, samples.data());
+    PlaneDecoder(nullptr).decode(jpeg, header, layout, samples.data());
     job.image = layout.at(samples.data());
     job.first.x = {box.x, box.width, size.width};
     job.first.y = {box.y, box.height, size.height};

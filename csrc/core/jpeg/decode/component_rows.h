@@ -29,12 +29,14 @@ class ComponentRows {
   /// The values of `count` pixels from column `x` of the pixels' row `y`, with kSampleSlack. May use `scratch`.
   const uint8_t* upsampled(const BlockLoops& loops, int x, int y, int count, uint8_t* scratch) const;
 
+  /// The samples of row `y` of the current row of MCUs, from the window's first on.
+  const uint8_t* row(int y) const { return const_cast<ComponentRows*>(this)->row(y); }
+
   int blocks_x() const { return blocks_x_; }
   int blocks_y() const { return blocks_y_; }
 
  private:
   uint8_t* row(int y) { return memory_.data() + kSampleSlack + static_cast<size_t>(y - first_) * stride_; }
-  const uint8_t* row(int y) const { return const_cast<ComponentRows*>(this)->row(y); }
 
   alignas(kCacheLine) uint16_t quant_[kBlockValues] = {};
   Plane plane_;  // its data, stride and y0 are not used

@@ -28,8 +28,7 @@ bool leaves_codes_out(const Box& box, Size image) { return box.y > 0 || box.x + 
 
 JpegDecoder::JpegDecoder(const BlockLoops* loops) : state_(std::make_unique<State>()) {
   if (!state_->session.create()) throw Error(Stage::kDecode, state_->session.message);
-  if (!kLibraryHasVectors && loops == nullptr) loops = &kScalarBlocks;
-  if (loops != nullptr && own_huffman_wanted()) state_->blocks.emplace(*loops);
+  if (const BlockLoops* own = own_loops(loops)) state_->blocks.emplace(*own);
 }
 
 JpegDecoder::~JpegDecoder() = default;
@@ -41,9 +40,9 @@ void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header
   session.entry_points = pays ? entry_points : nullptr;
   const JpegImage image(session);
   image.require(session.read_header(data, header));
-  if (state_->blocks && (has_own_huffman(header) || header.progressive)) {
+  if (state_->blocks) {
     const PlaneLayout layout = plane_layout(header, box);
-    if (BlockDecoder::supports(session.cinfo, layout) &&
+    if (BlockRows::supports(header, session.cinfo, layout) &&
         state_->blocks->decode(session, data, header, layout, box, state_->rows, sink))
       return;
   }
