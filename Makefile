@@ -23,7 +23,7 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
-.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-with test-doors test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
+.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-with test-doors test-site check format bench bench-peers sanitize asan tsan build-asan build-tsan fuzz licenses \
   wheel sdist release-rehearsal gpu-check gpu-bench gpu-own docs clean
 
 demo: $(VENV)/.installed
@@ -107,9 +107,11 @@ bench-peers: $(VENV)/.installed
 # C++ tests and the pipeline over files of all kinds, under ASan + UBSan and under TSan.
 sanitize: asan tsan
 
-asan tsan: $(VENV)/.system-tests
-	cmake --preset $@ >/dev/null
-	cmake --build --preset $@ -j $$(nproc)
+build-asan build-tsan: build-%: $(VENV)/.system-tests
+	cmake --preset $* >/dev/null
+	cmake --build --preset $* -j $$(nproc)
+
+asan tsan: %: build-%
 	ctest --test-dir build/$@ --output-on-failure -j $$(nproc)
 	for data in python/headrace/_cli/demo/photos ../shared/data/hard_dev; do \
 	  if [ -d $$data ]; then build/$@/headrace_corpus $$data 4 || exit 1; fi; \
