@@ -144,9 +144,10 @@ void Pipeline::finish(PythonJob& job, const RawImage& image, int64_t python_ns) 
   bool handed_on = false;
   const bool not_cancelled = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
     auto worker = state_->spare.take([&] { return state_->new_worker(); });
-    const int64_t begin = worker->stats.recording() ? now_ns() : 0;
-    handed_on = !state_->make_from_step(*worker, batch, job.sample, job.from, image);
-    if (begin != 0) worker->stats.add(Clock::kResize, begin, now_ns());
+    StageTime resize(worker->stats, Clock::kResize, worker->stats.recording());
+    std::optional<PythonJob> call = state_->make_from_step(*worker, batch, job.sample, job.from, image);
+    resize.end();
+    handed_on = state_->hand_on(std::move(call));
     state_->spare.give(std::move(worker));
   });
   if (not_cancelled && !handed_on) state_->done(batch);

@@ -128,14 +128,15 @@ void Pipeline::State::prepare_later(const std::shared_ptr<Batch>& batch, int sam
 
 void Pipeline::State::make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                                        const RawImage& image) {
-  const bool timed = sample % kTimedShare == 0 || worker.stats.recording();
-  const int64_t begin = timed ? now_ns() : 0;
   worker.stats.add(Clock::kRead);
   batch->sizes[static_cast<size_t>(sample)] = image.size;
   bool handed_on = false;
-  const bool not_cancelled =
-      guarded(*batch, sample, Stage::kResize, [&] { handed_on = !make_from_step(worker, batch, sample, 0, image); });
-  if (timed) worker.stats.add(Clock::kResize, begin, now_ns());
+  const bool not_cancelled = guarded(*batch, sample, Stage::kResize, [&] {
+    StageTime resize(worker.stats, Clock::kResize, sample % kTimedShare == 0 || worker.stats.recording());
+    std::optional<PythonJob> call = make_from_step(worker, batch, sample, 0, image);
+    resize.end();
+    handed_on = hand_on(std::move(call));
+  });
   if (not_cancelled && !handed_on) done(batch);
 }
 
@@ -165,13 +166,13 @@ void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr
   const bool not_cancelled = guarded(*batch, sample, Stage::kDecode, [&] {
     try {
       if (is_png(bytes)) {
-        handed_on = !make_from_png(worker, batch, sample, bytes);
+        handed_on = hand_on(make_from_png(worker, batch, sample, bytes));
       } else if (python.has_calls()) {
         const int64_t begin = now_ns();
-        python.call_with_file(batch, sample, bytes, draws(*batch, sample));
+        PythonJob call = python.call_with_file(batch, sample, bytes, draws(*batch, sample));
         worker.stats.add(Clock::kHeader);
         worker.stats.add(Clock::kDecode, begin, now_ns());
-        handed_on = true;
+        handed_on = hand_on(std::move(call));
       } else {
         handed_on = !worker.make(bytes, draws(*batch, sample), batch, sample, may_offload);
       }
@@ -183,8 +184,8 @@ void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr
   if (not_cancelled && !handed_on) done(batch);
 }
 
-bool Pipeline::State::make_from_png(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
-                                    std::span<const uint8_t> bytes) {
+std::optional<PythonJob> Pipeline::State::make_from_png(SampleWorker& worker, const std::shared_ptr<Batch>& batch,
+                                                        int sample, std::span<const uint8_t> bytes) {
   const bool timed = sample % kTimedShare == 0 || worker.stats.recording();
   const int64_t begin = timed ? now_ns() : 0;
   const PngHeader header = plain_png_header(bytes, options);
@@ -192,23 +193,25 @@ bool Pipeline::State::make_from_png(SampleWorker& worker, const std::shared_ptr<
   const RawImage image = worker.decode(header, options.indices ? PngWanted::kIndices : PngWanted::kRgb);
   const int64_t decoded = timed ? now_ns() : 0;
   batch->sizes[static_cast<size_t>(sample)] = image.size;
-  const bool made = make_from_step(worker, batch, sample, 0, image);
+  std::optional<PythonJob> call = make_from_step(worker, batch, sample, 0, image);
   if (timed) {
     worker.stats.add(Clock::kHeader, begin, parsed);
     worker.stats.add(Clock::kDecode, parsed, decoded);
     worker.stats.add(Clock::kResize, decoded, now_ns());
   }
-  return made;
+  return call;
 }
 
-bool Pipeline::State::make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,
-                                     const RawImage& image) {
-  if (python.has_call_from(from)) {
-    python.call_with_pixels(batch, sample, from, image, draws(*batch, sample));
-    return false;
-  }
+std::optional<PythonJob> Pipeline::State::make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch,
+                                                         int sample, size_t from, const RawImage& image) {
+  if (python.has_call_from(from)) return python.call_with_pixels(batch, sample, from, image, draws(*batch, sample));
   worker.make_from_pixels(image, draws(*batch, sample), *batch, sample);
-  return true;
+  return std::nullopt;
+}
+
+bool Pipeline::State::hand_on(std::optional<PythonJob> call) {
+  if (call) python.calls.push(std::move(*call));
+  return call.has_value();
 }
 
 bool Pipeline::State::steal(SampleWorker& worker) {

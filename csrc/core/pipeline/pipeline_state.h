@@ -42,9 +42,12 @@ struct Pipeline::State final : PipelineHooks {
 
   /// Reads and makes a sample, or passes it on to Python or the device.
   void make(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample);
-  /// Runs the recipe on an image, starting at step `from`. True: the sample is made; false: it waits for a Python call.
-  bool make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,
-                      const RawImage& image);
+  /// Runs the recipe on an image, starting at step `from`. Nothing: the sample is made; else the Python call that it
+  /// needs next, see hand_on().
+  std::optional<PythonJob> make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                                          size_t from, const RawImage& image);
+  /// Queues a call. False: there is none, and the sample is made.
+  bool hand_on(std::optional<PythonJob> call);
   /// Makes one sample that was offloaded to the device; false: there is none.
   bool steal(SampleWorker& worker);
   /// Counts one sample as made or failed, and completes the batch with the last one.
@@ -108,8 +111,8 @@ struct Pipeline::State final : PipelineHooks {
   void make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                       std::span<const uint8_t> bytes, bool may_offload);
   /// Decodes a PNG and runs the recipe on it, as make_from_step does. Throws NeedsPillow.
-  bool make_from_png(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
-                     std::span<const uint8_t> bytes);
+  std::optional<PythonJob> make_from_png(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                                         std::span<const uint8_t> bytes);
   void make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const RawImage& image);
   /// Makes a sample by a worker that reads files itself, or hands it on to the Pillow lane.
   void make_from_path(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const char* path);

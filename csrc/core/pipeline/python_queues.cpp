@@ -9,25 +9,26 @@
 namespace headrace {
 
 template <class Make>
-void PythonQueues::call_next(const std::shared_ptr<Batch>& batch, int sample, size_t from, Make make) {
+PythonJob PythonQueues::call_next(const std::shared_ptr<Batch>& batch, int sample, size_t from, Make make) {
   auto maker = makers_.take([this] { return std::make_unique<SegmentMaker>(kernels_); });
   RgbxImage image = make(*maker);
   makers_.give(std::move(maker));
   const size_t at = options_.recipe.call_after(from);
-  calls.push({batch, sample, std::move(image.pixels), "", at + 1, options_.recipe.steps[at].call, image.size});
+  return {batch, sample, std::move(image.pixels), "", at + 1, options_.recipe.steps[at].call, image.size};
 }
 
-void PythonQueues::call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
-                                  const double* draws) {
+PythonJob PythonQueues::call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
+                                       const double* draws) {
   Size& opened = batch->sizes[static_cast<size_t>(sample)];
-  call_next(batch, sample, 0, [&](SegmentMaker& maker) {
+  return call_next(batch, sample, 0, [&](SegmentMaker& maker) {
     return maker.from_file(bytes, draws, options_, opened, batch->entry_points.get());
   });
 }
 
-void PythonQueues::call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
-                                    const double* draws) {
-  call_next(batch, sample, from, [&](SegmentMaker& maker) { return maker.from_pixels(image, draws, options_, from); });
+PythonJob PythonQueues::call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from,
+                                         const RawImage& image, const double* draws) {
+  return call_next(batch, sample, from,
+                   [&](SegmentMaker& maker) { return maker.from_pixels(image, draws, options_, from); });
 }
 
 std::optional<PythonJob> PythonQueues::next(PythonLane& lane, std::chrono::milliseconds patience) {

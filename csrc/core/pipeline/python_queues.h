@@ -31,12 +31,12 @@ class PythonQueues {
   /// Whether step `from` or a later one runs in Python.
   bool has_call_from(size_t from) const { return options_.recipe.call_after(from) < options_.recipe.steps.size(); }
 
-  /// Makes the image for the recipe's first call and queues the call. Throws as SegmentMaker does.
-  void call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
-                      const double* draws);
-  /// Runs the steps from `from` up to the next call on an image and queues the call. Throws as SegmentMaker does.
-  void call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
-                        const double* draws);
+  /// The recipe's first call, with its image, to be pushed to `calls`. Throws as SegmentMaker does.
+  PythonJob call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
+                           const double* draws);
+  /// The same of the next call: runs the steps from `from` up to it on an image.
+  PythonJob call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
+                             const double* draws);
 
   /// Pops a job of `lane`, which is `pillow` or `calls`, and records the wait.
   std::optional<PythonJob> next(PythonLane& lane, std::chrono::milliseconds patience);
@@ -53,7 +53,7 @@ class PythonQueues {
 
  private:
   template <class Make>
-  void call_next(const std::shared_ptr<Batch>& batch, int sample, size_t from, Make make);
+  PythonJob call_next(const std::shared_ptr<Batch>& batch, int sample, size_t from, Make make);
 
   struct Time {
     std::atomic<int64_t> items{0}, ns{0};

@@ -42,10 +42,8 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   const int64_t planned = now_ns();
   if (!known) stats.add(Clock::kHeader, begin, planned);
   if (may_offload && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
-      offload(bytes, header, plan, batch, sample)) {
-    if (stats.recording()) stats.recorder->add("staging", planned, now_ns());
+      offload(bytes, header, plan, batch, sample))
     return false;
-  }
   try {
     make_job(bytes, header, plan, mine, sample);
   } catch (const OutOfDeviceMemory& error) {  // not an error of this sample
@@ -77,6 +75,7 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
 // False: the device has no memory for whole planes. The CPU needs only those of the crop.
 bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                            const std::shared_ptr<Batch>& batch, int sample) {
+  const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
   const PlaneLayout whole = plane_layout(header, whole_image(header.size));
   try {
@@ -85,6 +84,7 @@ bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& hea
     const PlanarImage planes = whole.at(mine.area->take_device(whole.bytes));
     mine.jobs[static_cast<size_t>(sample)] = builder_.build(plan, planes, *mine.area);
     mine.headers[static_cast<size_t>(sample)] = header;
+    if (stats.recording()) stats.recorder->add("staging", begin, now_ns());  // before the lane may be done with it
     lane_->push({batch, sample, {{staged, bytes.size()}, planes}});
   } catch (const OutOfDeviceMemory&) {
     return false;

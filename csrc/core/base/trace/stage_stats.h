@@ -75,4 +75,26 @@ struct alignas(128) StageStats {
   }
 };
 
+/// The time of a stage of one item, from the construction to end(), or to the destruction. Call end() before the item
+/// is handed on to another thread: where that one finishes first, a recording may be over.
+class StageTime {
+ public:
+  /// `timed`: false: nothing is counted.
+  StageTime(StageStats& stats, Clock clock, bool timed)
+      : stats_(timed ? &stats : nullptr), clock_(clock), begin_(timed ? now_ns() : 0) {}
+  ~StageTime() { end(); }
+  StageTime(const StageTime&) = delete;
+  StageTime& operator=(const StageTime&) = delete;
+
+  void end() {
+    if (stats_ != nullptr) stats_->add(clock_, begin_, now_ns());
+    stats_ = nullptr;
+  }
+
+ private:
+  StageStats* stats_;
+  const Clock clock_;
+  const int64_t begin_;
+};
+
 }  // namespace headrace

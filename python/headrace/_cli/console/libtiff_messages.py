@@ -18,11 +18,11 @@ from typing import IO
 
 _STDERR = 2
 #: A line begins with the function that complains, or with the name that Pillow gives a file in memory.
-_MESSAGE = re.compile(
+_NAME = re.compile(
     rb"(?:_?TIFF\w+|tempfile\.tif|(?:Dump|Fax|JPEG|LERC|LogL\w*|LZMA|LZW|NeXT|OJPEG|PackBits|PixarLog|SGILog|ThunderScan"
-    rb"|WebP|ZIP|ZSTD)\w*): |\.\n$"
+    rb"|WebP|ZIP|ZSTD)\w*): "
 )
-_NUMBER = re.compile(rb"\d+")
+_END = b".\n"
 
 
 @dataclass
@@ -107,19 +107,20 @@ def _open_text_stream(descriptor: int, like: object) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=True)
 
 
-def _print_other_lines(kept: IO[bytes]) -> int:
-    """Prints the lines that are not libtiff's, and returns the number of the others."""
+def _print_other_lines(kept: IO[bytes], screen: int = _STDERR) -> int:
+    """Prints the lines that are not libtiff's to descriptor `screen`, and returns the number of the others.
+
+    libtiff writes a name, a message and the end of the line one after the other. Threads come between: for each name
+    too many in a line, a later line has none.
+    """
     kept.seek(0)
-    found, seen = 0, set[bytes]()
+    found, nameless = 0, 0
     with suppress(OSError):  # nobody reads the standard error any more
         for line in kept:
-            begin = _MESSAGE.match(line)
-            # libtiff writes name and message one after the other: another thread's name may stand between them.
-            message = _NUMBER.sub(b"0", line[begin.end() if begin else 0 :])
-            if begin or message in seen:
+            if _NAME.match(line) or (line.endswith(_END) and (nameless > 0 or line == _END)):
                 found += 1
-                seen.add(message)
+                nameless = max(nameless + len(_NAME.findall(line)) - 1, 0)
                 continue
             while line:
-                line = line[os.write(_STDERR, line) :]
+                line = line[os.write(screen, line) :]
     return found

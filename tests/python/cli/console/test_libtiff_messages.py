@@ -6,12 +6,15 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 from PIL import Image, features
 
+from headrace._cli.console import libtiff_messages
 from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes
@@ -73,6 +76,28 @@ def test_other_lines_are_printed_again() -> None:
     )
     assert done.stderr == b"a warning of another library\nhalf a line and its end, \xff\nafter\n"
     assert done.stdout == b"2 2 lines of libtiff's messages not shown\n"
+
+
+def orders(threads: list[list[bytes]]) -> Iterator[list[bytes]]:
+    """Every order in which threads may write their pieces."""
+    if not any(threads):
+        yield []
+    for i, (first, *later) in ((i, pieces) for i, pieces in enumerate(threads) if pieces):
+        for rest in orders([*threads[:i], later, *threads[i + 1 :]]):
+            yield [first, *rest]
+
+
+def test_every_order_of_three_messages_by_two_threads() -> None:
+    bad = [b"Fax4Decode: ", b"Bad code word at line 0 of strip 0 (x 60)", b".\n"]
+    zip_error = [b"ZIPDecode: ", b"Decoding error at scanline 0", b".\n"]
+    all_orders = list(orders([bad + zip_error, bad]))
+    assert len(all_orders) == 84
+    for pieces in all_orders:
+        with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as screen:
+            kept.write(b"".join(pieces))
+            assert libtiff_messages._print_other_lines(kept, screen.fileno()) == 3, pieces
+            screen.seek(0)
+            assert screen.read() == b"", pieces
 
 
 def test_messages_of_threads_that_interrupt_each_other() -> None:
