@@ -20,6 +20,7 @@ FOLDER = REPOSITORY / "docs" / "assets"
 #: Contender of the run -> the name at its bar.
 BARS = {
     "headrace": "headrace",
+    "headrace-first": "headrace, first epoch",
     "ceiling": "libjpeg-turbo, decode only",
     "ffcv": "FFCV",
     "turboloader-noaa": "TurboLoader",
@@ -78,7 +79,8 @@ def svg(colours: Colours) -> str:
     ]
     for number, (name, rate) in enumerate(rates.items()):
         top = HEAD + ROW * number
-        colour = {"headrace": colours.ours, "ceiling": colours.decoding}.get(name, colours.others)
+        ours = name.startswith("headrace")
+        colour = colours.ours if ours else colours.decoding if name == "ceiling" else colours.others
         ink = f'fill="{colours.text}"' + (' font-weight="600"' if name == "headrace" else "")
         length = round(rate * scale)
         lines += [

@@ -28,7 +28,7 @@ BAR_INCHES = 0.36
 
 
 def _colour(name: str) -> str:
-    return {"headrace": OURS, BASELINE: REFERENCE}.get(name, PEERS)
+    return OURS if name.startswith("headrace") else REFERENCE if name == BASELINE else PEERS
 
 
 def _panel(axes: Any, names: Sequence[str], rows: Mapping[str, Any], absent: Mapping[str, str]) -> None:
