@@ -1,5 +1,8 @@
 // The pipeline with Python steps: a call gets the image at its place in the recipe, and later steps get its result.
 #include <doctest/doctest.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include <algorithm>
 #include <stdexcept>
@@ -42,6 +45,28 @@ Bytes three_more(Bytes bytes) {
   return bytes;
 }
 
+/// Keeps this thread, and those that it starts, on one core: a thread that is woken then runs before the one that woke
+/// it goes on. Does nothing where the system has no such call.
+class OneCore {
+ public:
+#if defined(__linux__)
+  OneCore() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
+      if (CPU_ISSET(core, &before_)) CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+ private:
+  cpu_set_t before_{};
+#endif
+};
+
 }  // namespace
 
 TEST_CASE("calls stand where they are, one after the other") {
@@ -83,6 +108,28 @@ TEST_CASE("calls stand where they are, one after the other") {
     pipeline.close();
     for (std::thread& lane : lanes) lane.join();
   }
+}
+
+TEST_CASE("what a sample took is counted before another thread gets the sample") {
+  [[maybe_unused]] const OneCore pinned{};
+  Pipeline pipeline(crops_and_calls(1));
+  const auto items = [&](const char* stage) {
+    for (const StageReport& one : pipeline.stats())
+      if (one.stage == stage) return one.items;
+    return int64_t{0};
+  };
+  int too_few = 0;
+  for (int done = 1; done <= 500; ++done) {  // one at a time: this thread waits for each
+    const auto batch = submit(pipeline, Images::all().table, {0});
+    for (const int number : {0, 1}) {
+      auto job = pipeline.next_call(kLong);
+      REQUIRE(job);
+      if (number == 0) too_few += items("decode") < done;
+      serve(pipeline, *job);
+    }
+    REQUIRE(pipeline.wait(*batch, kLong));
+  }
+  CHECK(too_few == 0);
 }
 
 TEST_CASE("a call may finish the sample") {
