@@ -25,6 +25,12 @@ struct Box {
   bool inside(Size image) const { return x >= 0 && y >= 0 && x + width <= image.width && y + height <= image.height; }
 };
 
+/// a / b, rounded up. Neither is negative.
+template <class Int>
+constexpr Int divide_up(Int a, Int b) {
+  return (a + b - 1) / b;
+}
+
 constexpr Box whole_image(Size image) { return {0, 0, image.width, image.height}; }
 
 /// The values of pixels outside an image. The names are those of torchvision's padding_mode.

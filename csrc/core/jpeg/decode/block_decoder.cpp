@@ -7,8 +7,7 @@
 namespace headrace {
 namespace {
 
-constexpr int kMostGroupRows = 2;  // rows of pixels in a row group
-constexpr int kMostRows = (ComponentRows::kGroups + 1) * kMostGroupRows;
+constexpr int kMostRows = (ComponentRows::kGroups + 1) * BlockRows::kMostSampling;
 
 bool looks_beyond_its_group(const Plane& plane) {
   return plane.upsampling == Upsampling::kH1V2 || plane.upsampling == Upsampling::kH2V2;
@@ -22,13 +21,13 @@ bool BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
   const bool waits = std::any_of(layout.image.plane, layout.image.plane + header.components, looks_beyond_its_group);
   const int lag = waits ? 1 : 0;  // row groups that have to wait for the next row of MCUs
   const int first_group = box.y / group_rows, last_group = (box.y + box.height - 1) / group_rows;
-  const int mcu_rows = (header.size.height - 1) / (ComponentRows::kGroups * group_rows) + 1;
+  const int mcu_rows = divide_up(header.size.height, ComponentRows::kGroups * group_rows);
   const int first_row = std::max(first_group - lag, 0) / ComponentRows::kGroups;
   const int last_row = std::min((last_group + lag) / ComponentRows::kGroups, mcu_rows - 1);
   if (!samples_.begin(session, data, header, layout, first_row, last_row)) return false;
 
   for (auto& line : upsampled_) line.resize(static_cast<size_t>(box.width) + 2 * kSampleSlack);
-  rows.reset(kMostRows, (box.width + kPixelGroup - 1) / kPixelGroup * kPixelGroup * kPixelBytes);
+  rows.reset(kMostRows, divide_up(box.width, kPixelGroup) * kPixelGroup * kPixelBytes);
   for (int row = first_row; row <= last_row; ++row) {
     samples_.read(row);
     const int ready = row == mcu_rows - 1 ? last_group : (row + 1) * ComponentRows::kGroups - 1 - lag;

@@ -9,8 +9,6 @@
 namespace headrace {
 namespace {
 
-int divide_up(int a, int b) { return (a + b - 1) / b; }
-
 void require(bool fine) {
   if (!fine) throw NeedsPillow(Stage::kDecode, kDamagedHuffman);
 }
@@ -26,7 +24,7 @@ bool BlockRows::supports(const JpegHeader& header, const jpeg_decompress_struct&
   if (!has_own_huffman(header) && !header.progressive) return false;
   if (cinfo.jpeg_color_space == JCS_GRAYSCALE) return cinfo.num_components == 1;
   if (cinfo.jpeg_color_space != JCS_YCbCr || layout.image.colour != Colour::kYcc) return false;
-  if (cinfo.max_h_samp_factor > 2 || cinfo.max_v_samp_factor > 2) return false;
+  if (cinfo.max_h_samp_factor > kMostSampling || cinfo.max_v_samp_factor > kMostSampling) return false;
   return std::none_of(std::begin(layout.image.plane), std::end(layout.image.plane),
                       [](const Plane& plane) { return plane.upsampling == Upsampling::kReplicate; });
 }

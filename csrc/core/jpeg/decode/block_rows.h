@@ -19,6 +19,8 @@ const BlockLoops* own_loops(const BlockLoops* asked);
 
 class BlockRows {
  public:
+  static constexpr int kMostSampling = 2;  // of a component, in each direction
+
   explicit BlockRows(const BlockLoops& loops) : loops_(loops), lanes_(row_lanes_named(loops.name)) {}
 
   /// Whether the samples are those of libjpeg-turbo, which must have read the header, `cinfo`: gray and YCbCr whose

@@ -20,9 +20,9 @@ class PlaneDecoder {
   PlaneDecoder(const PlaneDecoder&) = delete;
   PlaneDecoder& operator=(const PlaneDecoder&) = delete;
 
-  /// Writes at most layout.bytes bytes to `to`: the samples that libjpeg's own upsampling and colour conversion start
-  /// from. `header`: parse_jpeg_header(data) with not_plain == nullptr; `layout`: made from it. Throws NeedsPillow at
-  /// the first warning or error of libjpeg. `entry_points`: as in JpegDecoder::decode.
+  /// Writes layout.bytes bytes to `to`: the samples that libjpeg's own upsampling and colour conversion start from.
+  /// `header`: parse_jpeg_header(data) with not_plain == nullptr; `layout`: made from it. Throws NeedsPillow at the
+  /// first warning or error of libjpeg. `entry_points`: as in JpegDecoder::decode.
   void decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout, uint8_t* to,
               EntryPoints* entry_points = nullptr);
 

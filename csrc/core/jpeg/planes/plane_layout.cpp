@@ -8,8 +8,6 @@ namespace {
 
 constexpr int kBlock = 8;  // samples along the edge of a DCT block
 
-int ceil_div(int value, int by) { return (value + by - 1) / by; }
-
 Upsampling upsampling(int factor_x, int factor_y, int width) {
   if (factor_x == 1 && factor_y == 1) return Upsampling::kNone;
   if (factor_x == 1 && factor_y == 2) return Upsampling::kH1V2;
@@ -63,8 +61,8 @@ PlaneLayout plane_layout(const JpegHeader& header, Box box) {
     plane.y0 = layout.first_imcu_row * sample_rows;
     plane.factor_x = gray ? 1 : max_h / component.h;
     plane.factor_y = gray ? 1 : max_v / component.v;
-    plane.width = ceil_div(image.width, plane.factor_x);
-    plane.height = ceil_div(image.height, plane.factor_y);
+    plane.width = divide_up(image.width, plane.factor_x);
+    plane.height = divide_up(image.height, plane.factor_y);
     plane.upsampling = upsampling(plane.factor_x, plane.factor_y, plane.width);
     layout.rows[i] = layout.imcu_rows * sample_rows;
     layout.offset[i] = layout.bytes;

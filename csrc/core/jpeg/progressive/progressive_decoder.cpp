@@ -10,8 +10,6 @@ namespace {
 // coefficients stay in L2 from the first scan to the inverse DCT.
 constexpr size_t kStripBytes = size_t{128} << 10;
 
-int divide_up(int a, int b) { return (a + b - 1) / b; }
-
 /// Whether a later scan adds bits to coefficients of scan `at`.
 bool is_refined(std::span<const ProgressiveScan> scans, size_t at) {
   const ProgressiveScan& scan = scans[at];

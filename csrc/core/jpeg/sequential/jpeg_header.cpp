@@ -28,8 +28,6 @@ using Bytes = std::span<const uint8_t>;
 
 int read_u16(Bytes bytes, size_t at) { return bytes[at] << 8 | bytes[at + 1]; }
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct Scan {
   int count = 0;
   std::array<int, 4> component{}, dc_table{}, ac_table{};  // component: index into JpegHeader::component

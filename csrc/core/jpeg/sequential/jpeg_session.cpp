@@ -127,8 +127,8 @@ HuffmanDecoder& JpegSession::begin_huffman(std::span<const uint8_t> data, const 
   }
   const int mcu_width = DCTSIZE * (single ? 1 : cinfo.max_h_samp_factor);
   const int mcu_height = DCTSIZE * (single ? 1 : cinfo.max_v_samp_factor);
-  scan.mcus_per_row = (header.size.width + mcu_width - 1) / mcu_width;
-  scan.mcu_rows = (header.size.height + mcu_height - 1) / mcu_height;
+  scan.mcus_per_row = divide_up(header.size.width, mcu_width);
+  scan.mcu_rows = divide_up(header.size.height, mcu_height);
   scan.first_column = left / mcu_width;
   scan.last_column = (right - 1) / mcu_width;
   scan.restart_interval = static_cast<int>(cinfo.restart_interval);

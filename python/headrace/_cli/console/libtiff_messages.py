@@ -56,7 +56,7 @@ def count_libtiff_messages() -> Iterator[KeptMessages]:
         with _redirect_stderr(kept, screen):
             yield counted
     finally:
-        counted.lines = _print_other_lines(kept)
+        counted.lines = _print_other_lines(kept, _STDERR)
         kept.close()
 
 
@@ -107,11 +107,11 @@ def _open_text_stream(descriptor: int, like: object) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=True)
 
 
-def _print_other_lines(kept: IO[bytes], screen: int = _STDERR) -> int:
+def _print_other_lines(kept: IO[bytes], screen: int) -> int:
     """Prints the lines that are not libtiff's to descriptor `screen`, and returns the number of the others.
 
-    libtiff writes a name, a message and the end of the line one after the other. Threads come between: for each name
-    too many in a line, a later line has none.
+    libtiff writes a name, a message and the end of the line one after the other. Other threads come between: for each
+    name of a line that has no end there, a later line has an end without a name.
     """
     kept.seek(0)
     found, nameless = 0, 0
@@ -119,7 +119,7 @@ def _print_other_lines(kept: IO[bytes], screen: int = _STDERR) -> int:
         for line in kept:
             if _NAME.match(line) or (line.endswith(_END) and (nameless > 0 or line == _END)):
                 found += 1
-                nameless = max(nameless + len(_NAME.findall(line)) - 1, 0)
+                nameless = max(nameless + len(_NAME.findall(line)) - line.endswith(_END), 0)
                 continue
             while line:
                 line = line[os.write(screen, line) :]

@@ -112,6 +112,15 @@ def test_messages_of_threads_that_interrupt_each_other() -> None:
     assert (done.stdout, done.stderr) == (b"3\n", b"Bad weather.\n")
 
 
+def test_a_message_that_another_library_interrupts() -> None:
+    done = run(
+        "with count_libtiff_messages() as found:\n"
+        "    c(b'Fax4Decode: '); c(b'a warning\\n'); c(b'Bad code word at line 2'); c(b'.\\n'); c(b'Bad weather.\\n')\n"
+        "print(found.lines)"
+    )
+    assert (done.stdout, done.stderr) == (b"2\n", b"Bad weather.\n")
+
+
 def test_pythons_own_messages_appear_at_once() -> None:
     done = run(
         "with count_libtiff_messages():\n"
